@@ -66,7 +66,7 @@ pub fn battery(
             None => without.push(name),
         }
     }
-    // What was published of a design that does not exist here stands for itself.
+    // A published row is shown alone if the design does not exist here.
     for (name, source, row) in PUBLISHED.iter().filter(|_| is_published && names.is_empty()) {
         if find_design(name).is_err() {
             rows.push(row.row(name, source));
@@ -138,8 +138,8 @@ impl Battery {
 const FEMTOJOULES: f64 = 1e9;
 
 /// The bytes of a design's structures that something must write to memory when the power fails, and
-/// the energy for that in femtojoules. What ADR's own energy keeps needs no battery, and counts if
-/// `adr` does.
+/// the energy for that in femtojoules. What ADR's own energy keeps needs no battery, and is counted
+/// only with `adr`.
 fn flushed(structures: &[Structure], energy: &Energy, adr: bool) -> (u64, f64) {
     let (mut bytes, mut femtojoules) = (0, 0.0);
     for structure in structures {

@@ -41,14 +41,15 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     }
     resolved.heard()?;
     let all = resolved.make_workload()?.ends_after();
-    // What is done once is so whatever was asked for.
+    // A workload that is done once has its own number, whatever was asked for.
     let txs = all.or(spec.txs).unwrap_or(TRANSACTIONS);
     spec.txs = Some(txs);
     let start = Instant::now();
     let without = spec.without.as_deref();
     let work = planned(&spec, &resolved, txs);
     if spec.mutants.has_any() {
-        // How long a rule is looked for nobody knows: each counts as much as the campaign itself.
+        // How long the search for a rule takes is unknown: each counts as much as the campaign
+        // itself.
         let rules = needed_rules(&spec, &resolved).count() as u64;
         control.total.store(work * (1 + rules), Ordering::Relaxed);
     }
@@ -101,7 +102,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     Ok(answer.to_string())
 }
 
-/// What is to be said of the run, and of what its campaign did not try.
+/// What the user should know of the run, and of what its campaign did not try.
 fn notes(resolved: &Resolved, found: &Crashes) -> Vec<String> {
     let mut notes = resolved.notes.clone();
     if found.untried > 0 && resolved.machine.config.controller.jitter == 0 {
@@ -116,7 +117,7 @@ fn notes(resolved: &Resolved, found: &Crashes) -> Vec<String> {
     notes
 }
 
-/// What recovery read and wrote, in lines; nothing if there was none.
+/// What recovery read and wrote, in lines; null if nothing was recovered.
 fn recovery(of: &Recovery) -> Value {
     let mean = |lines: u64| lines as f64 / of.count as f64;
     match of.count {
@@ -130,8 +131,8 @@ fn recovery(of: &Recovery) -> Value {
     }
 }
 
-/// Says what else was asked for: of the design's rules, of it on other machines, and of the flushes
-/// and fences of a trace.
+/// Adds what else was asked for: what shows the design's rules, the design on other machines, and a
+/// trace without some of its flushes and fences.
 fn what_else(
     answer: &mut Value,
     spec: &Spec,
@@ -139,7 +140,7 @@ fn what_else(
     found: &Found,
     control: &Control,
 ) -> Result<(), InputError> {
-    // Of a design, or a program, that is wrong as it is nothing would be shown.
+    // A design, or a program, that is wrong as it is would show nothing.
     let is_right = found.violations().next().is_none();
     if spec.mutants.has_any() {
         answer["mutants"] = mutants(spec, resolved, control)?;

@@ -22,57 +22,59 @@ use tempfile::TempDir;
 
 /// How long a program may take (ours: one that hangs is wrong, too).
 const LIMIT: Duration = Duration::from_secs(10);
-/// How long is slept between two looks at whether it has ended.
+/// How long the campaign sleeps between two looks at whether the program has ended.
 const LOOK: Duration = Duration::from_micros(200);
-/// Where it finds what a thread has said last, with `_` and the thread's number; without them that
-/// of the first one.
+/// The environment variable in which the program finds what a thread has said last, followed by `_`
+/// and the thread's number; without these it has what the first thread has said.
 const MARK: &str = "INDELIBLE_MARK";
-/// So many characters of the last line that it says are told, of so many bytes of the end of all
-/// that it says (ours: what a pipe of Linux holds).
+/// The number of characters that are told of the last line that the program says, and the number of
+/// bytes that are kept of the end of all that it says (ours: what a pipe of Linux holds).
 const SAID_MAX: usize = 200;
 const SAID_BYTES_MAX: usize = 64 << 10;
-/// What is left in a pipe when a program has ended is no more (Linux: `fs.pipe-max-size`).
+/// What is left in a pipe when a program has ended is no more than this (Linux:
+/// `fs.pipe-max-size`).
 const PIPE_BYTES_MAX: usize = 1 << 20;
 
-/// What is kept is called so, with a number behind it.
+/// How the names of kept files begin; a number follows.
 const KEPT: &str = "image-";
-/// Exit codes with which a shell says that it cannot run a program, and that there is none.
+/// Exit codes with which a shell says that it cannot run a program, and that the program does not
+/// exist.
 const NOT_RUN: [i32; 2] = [126, 127];
 
-/// A command, and what is known of it.
+/// A command, and what is known of the program that it runs.
 #[derive(Clone, Debug)]
 pub struct Program {
     command: String,
-    /// Where what it does not accept is kept.
+    /// The folder in which what the program does not accept is kept.
     images: Option<PathBuf>,
     known: Arc<Known>,
 }
 
-/// What is known of a program, wherever it is used.
+/// What is known of a program, shared by its copies.
 #[derive(Debug, Default)]
 struct Known {
     /// Set when the user wants an end.
     cancelled: OnceLock<Arc<AtomicBool>>,
-    /// What it has said, and of what in short: it is not asked twice.
+    /// What it has said, by a hash of what it was asked about: it is not asked twice.
     answers: Mutex<BTreeMap<u64, Result<(), String>>>,
-    /// Why it could not be run.
+    /// Why the program could not be run.
     broken: OnceLock<String>,
 }
 
 /// How a program ended.
 enum Ended {
     By(ExitStatus),
-    /// It did not, in time, and was killed.
+    /// It did not end in time, and was killed.
     Late,
-    /// An end is wanted.
+    /// The user wants an end.
     Cancelled,
 }
 
 impl Program {
-    /// A command that a shell runs, with the files behind its own words.
+    /// A command that a shell runs, with the names of files behind the command's own words.
     ///
     /// # Errors
-    /// A sentence, when there cannot be a folder for images.
+    /// A sentence, when the folder for images cannot be made.
     pub fn new(command: &str, images: Option<PathBuf>) -> Result<Program, String> {
         if let Some(folder) = &images {
             let refused = |why: String| format!("--images {}: {why}", folder.display());
@@ -87,11 +89,11 @@ impl Program {
         Ok(Program { command: command.to_owned(), images, known: Arc::default() })
     }
 
-    /// Removes the images that an earlier campaign has kept in the same folder: what is there
-    /// afterwards is of this one.
+    /// Removes the images that an earlier campaign has kept in the same folder, so that what is
+    /// there afterwards is of this campaign.
     ///
     /// # Errors
-    /// A sentence, when the folder cannot be read, or a file in it not be removed.
+    /// A sentence, when the folder cannot be read, or a file in it cannot be removed.
     pub fn forget_kept(&self) -> Result<(), String> {
         let Some(folder) = &self.images else { return Ok(()) };
         let forget = || -> io::Result<()> {
@@ -106,28 +108,28 @@ impl Program {
         forget().map_err(|error| format!("--images {}: {error}", folder.display()))
     }
 
-    /// The same program, of which nothing is kept.
+    /// Returns the same program, which keeps no images.
     pub fn without_images(&self) -> Program {
         Program { images: None, ..self.clone() }
     }
 
-    /// From now on an end is wanted as soon as this is set, and it is set when the program cannot
-    /// be run: what is asked then is accepted.
+    /// Has the program ended as soon as `cancelled` is set, and sets it if the program cannot be
+    /// run. Whatever is asked from then on is accepted.
     pub fn heed(&self, cancelled: &Arc<AtomicBool>) {
         self.known.cancelled.get_or_init(|| Arc::clone(cancelled));
     }
 
-    /// Whether it could be run, as often as it was to be.
+    /// Checks that the program could be run each time.
     ///
     /// # Errors
-    /// A sentence that says why not.
+    /// A sentence that says why it could not.
     pub fn ran(&self) -> Result<(), String> {
         let why = self.known.broken.get();
         why.map_or(Ok(()), |why| Err(format!("--check {}: {why}", self.command)))
     }
 
-    /// What it was shown, as JSON, and whether it accepted all of that and whatever it was asked
-    /// about besides: one that refuses nothing may not look.
+    /// Says in JSON what the program was shown, and whether it accepted that and all else that it
+    /// was asked about: a program that refuses nothing may not look.
     pub fn told(&self, shown: Shown) -> Value {
         let refused_nothing = self.answers().values().all(Result::is_ok);
         json!({
@@ -137,23 +139,23 @@ impl Program {
         })
     }
 
-    /// Each answer is whole, whoever panicked.
+    /// Locks the answers. Each of them is whole even if a thread that held the lock panicked.
     fn answers(&self) -> MutexGuard<'_, BTreeMap<u64, Result<(), String>>> {
         self.known.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It says nothing of the image that it is asked about, nor of others.
+    /// Notes why the program says nothing of the image that it is asked about, nor of later ones.
     fn give_up(&self, why: String) {
-        // Whichever reason came first.
+        // The first reason stays.
         let _ = self.known.broken.set(why);
         if let Some(cancelled) = self.known.cancelled.get() {
             cancelled.store(true, Ordering::Relaxed);
         }
     }
 
-    /// What it says of memory; nothing if an end is wanted.
+    /// Returns what the program says of memory; nothing if an end is wanted.
     fn run(&self, memory: &[Piece], said: &[&str]) -> io::Result<Option<Result<(), String>>> {
-        // What it leaves beside its files is none of the next one's business.
+        // What the program leaves beside its files must not be there for the next run.
         let folder = TempDir::with_prefix("indelible-check-")?;
         let files = write(memory, &folder.path().join("image"))?;
         let (output, out) = io::pipe()?;
@@ -161,7 +163,7 @@ impl Program {
         let mut command = Command::new("sh");
         // The word behind a shell's script is what the script is called; `$@` is what follows.
         command.arg("-c").arg(format!("{} \"$@\"", self.command)).arg("sh").args(&files);
-        // What threads say that this trace does not have is none of its business, either.
+        // The program must not see what threads say that this trace does not have.
         let of_others = std::env::vars_os().map(|(name, _)| name);
         for name in of_others.filter(|name| name.to_string_lossy().starts_with(MARK)) {
             command.env_remove(name);
@@ -187,12 +189,12 @@ impl Program {
         Ok(None)
     }
 
-    /// Runs a program until it ends, or for as long as it may take, and hears what it says.
+    /// Runs a program until it ends, or for as long as it may take, and reads what it says.
     fn wait(&self, mut command: Command, heard: &mut Heard) -> io::Result<Ended> {
         if self.is_cancelled() {
             return Ok(Ended::Cancelled);
         }
-        // Whoever presses Ctrl-C means the campaign, which then ends the program.
+        // Ctrl-C is meant for the campaign, which then ends the program.
         let mut child = command.process_group(0).spawn()?;
         let start = Instant::now();
         let ended = loop {
@@ -205,15 +207,15 @@ impl Program {
             if start.elapsed() > LIMIT {
                 break Ended::Late;
             }
-            // Who says much waits for whoever hears it.
+            // A program that says much waits until its output is read, so this does not sleep then.
             if heard.listen()? == 0 {
                 std::thread::sleep(LOOK);
             }
         };
-        // With what it has started. That there is nothing left of it is no mistake.
+        // This kills what the program has started, too. It is no mistake if nothing is left.
         let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
         child.wait()?;
-        // Who has left its group may go on for ever.
+        // A process that has left the group may go on writing for ever.
         let mut rest = 0;
         while rest < PIPE_BYTES_MAX {
             match heard.listen()? {
@@ -291,7 +293,7 @@ fn write(memory: &[Piece], at: &Path) -> io::Result<Vec<PathBuf>> {
     each.collect()
 }
 
-/// How a program ended that did not end well.
+/// Says how a program ended that did not end well.
 fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (None, Some(signal)) => format!("was ended by signal {signal}"),
@@ -299,11 +301,11 @@ fn how(status: ExitStatus) -> String {
     }
 }
 
-/// The end of what a program says, who never waits for room to say more.
+/// The end of what a program says. The program never waits for room to say more.
 struct Heard {
     output: PipeReader,
     last: VecDeque<u8>,
-    /// Whether it has said more than is kept.
+    /// Whether the program has said more than is kept.
     is_cut: bool,
 }
 
@@ -313,7 +315,7 @@ impl Heard {
         Ok(Heard { output, last: VecDeque::new(), is_cut: false })
     }
 
-    /// Takes what there is, and returns how much that was: nothing if there is none now.
+    /// Reads what there is, and returns how many bytes that was: 0 if there is nothing now.
     fn listen(&mut self) -> io::Result<usize> {
         let mut part = [0; SAID_BYTES_MAX];
         let length = match self.output.read(&mut part) {
@@ -327,7 +329,8 @@ impl Heard {
         Ok(length)
     }
 
-    /// What it said last, behind a colon, and whether there was more than is kept.
+    /// Returns the last line that the program said, behind a colon, and whether it said more than
+    /// is kept.
     fn last_line(mut self) -> String {
         let said = String::from_utf8_lossy(self.last.make_contiguous()).into_owned();
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());

@@ -68,11 +68,12 @@ fn workload_row(entry: &workloads::Entry) -> Value {
     })
 }
 
-/// A machine, by its name or its file, and how many cores it has, if not as many as it can.
+/// A machine, by its name or its file, and its number of cores, if that is not the most it can
+/// have.
 pub type On<'a> = (&'a str, Option<u64>);
 
-/// Explains a design or ordering hardware, whose hardware is that of the machine `on` (Silo's if
-/// there is none), a workload or a machine; a machine beside another one.
+/// Explains a design or ordering hardware, with its hardware on the machine `on` (Silo's if there
+/// is none), a workload or a machine, or in what a machine differs from `against`.
 ///
 /// # Errors
 /// A sentence, when there is nothing of that name, or when it has no hardware.
@@ -133,7 +134,7 @@ pub fn explain(
     Err(unknown_thing(kind, name))
 }
 
-/// What is said of a design or of ordering hardware on a machine, with parameters of these values.
+/// Describes a design or ordering hardware on a machine, with parameters of these values.
 type Say = fn(&Entry, &[(String, u64)], &Shape) -> Value;
 
 fn explain_on(
@@ -162,7 +163,7 @@ fn explain_workload(named: Named, split: Settings) -> Result<String, InputError>
     let asked = profile.map(|profile| profile.under(&split.workload));
     let mut asked = asked.unwrap_or(split.workload);
     if entry.fields.iter().any(|field| field.name == "items") {
-        // The machine's word to every workload is this one's, too.
+        // The machine's number of items for every workload is this one's, too.
         let items = split.machine.iter().filter(|(path, _)| path == "workload.items");
         asked.extend(items.map(|(_, value)| ("items".to_owned(), value.clone())));
     }
@@ -171,7 +172,7 @@ fn explain_workload(named: Named, split: Settings) -> Result<String, InputError>
     Ok(answer.to_string())
 }
 
-/// Nothing has the name, of a kind or of any.
+/// The error that nothing has the name, of one kind or of any.
 fn unknown_thing(kind: &str, name: &str) -> InputError {
     let designs = designs::ALL.iter().map(|entry| entry.card.name);
     let orders = designs::ORDERS.iter().map(|entry| entry.card.name);
@@ -223,7 +224,8 @@ fn needless(of: &Entry, values: &[(String, u64)], name: &str) -> Option<Value> {
     Some(json!({ "design": of.card.name, "reason": why }))
 }
 
-/// Ordering hardware, the designs that stand on it, and what those do not need of its rules.
+/// Describes ordering hardware, the designs that stand on it, and which of its rules those do not
+/// need.
 fn explain_order(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Value {
     let card = &entry.card;
     let stands = |design: &&Entry| design.stands_on == Some(card.name);

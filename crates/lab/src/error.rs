@@ -11,8 +11,8 @@ use workloads::spelling::meant;
 pub struct InputError {
     /// The line.
     pub text: String,
-    /// Whether it is no mistake but of the host as it is now: another one takes what was asked for,
-    /// or this one when it has more room.
+    /// Whether the cause is no mistake but the host as it is now: another host, or this one with
+    /// more room, can do what was asked for.
     pub is_of_the_host: bool,
     /// Whether it is what a user's checker says of what a trace leaves when no power fails: either
     /// the checker is wrong, or the program is.
@@ -25,12 +25,12 @@ impl InputError {
         InputError { text: text.into(), is_of_the_host: false, is_of_the_checker: false }
     }
 
-    /// That a checker does not accept what a trace leaves when no power fails.
+    /// The error that a checker does not accept what a trace leaves when no power fails.
     pub fn not_accepted(text: String) -> InputError {
         InputError { is_of_the_checker: true, ..InputError::new(text) }
     }
 
-    /// That the host has no room for a machine's memories, and what helps.
+    /// The error that the host has no room for a machine's memories, and what helps.
     pub fn no_room(why: &io::Error, advice: &str) -> InputError {
         let text = format!("the host has no room for the machine's memories ({why}){advice}");
         InputError { is_of_the_host: true, ..InputError::new(text) }

@@ -20,8 +20,8 @@ use crate::quantity;
 use crate::results::{self, How};
 use crate::spec::{self, Resolved, Spec};
 
-/// What workloads have many of, by the names of their parameters: the first that one has is its
-/// size, if the user has set none.
+/// The parameters of workloads that say how large they are. The first of them that a workload has
+/// is its size, unless the user has raised others.
 const SIZES: [&str; 8] =
     ["items", "stock", "rows", "words", "warehouses", "customers", "orders", "buckets"];
 
@@ -29,7 +29,7 @@ const SIZES: [&str; 8] =
 /// comparison of three designs and four workloads on eight cores then takes well under a minute).
 const TRANSACTIONS: u64 = 2_000;
 
-/// Since when the host's time is measured: by the clock, and of this thread.
+/// When measuring the host's time began: by the clock, and in processor time of this thread.
 #[derive(Clone, Copy)]
 struct Since(Instant, ThreadTime);
 
@@ -48,7 +48,8 @@ impl Since {
 pub struct HostTime {
     /// By the clock, in seconds.
     pub seconds: f64,
-    /// That the thread had a processor, in seconds: less than by the clock if others had it, too.
+    /// How long the thread had a processor, in seconds: less than by the clock if other threads had
+    /// it, too.
     pub cpu: f64,
 }
 
@@ -66,11 +67,11 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
     Ok(made.row(&spec, &resolved).to_string())
 }
 
-/// Refuses a spec that names what there is not, or says what is out of range, and runs nothing.
+/// Refuses a spec that names something that does not exist, or a value out of range. Runs nothing.
 ///
 /// # Errors
-/// A sentence that says what is unknown or impossible. What only a run finds, a script that is
-/// wrong or memory that is too small, is none.
+/// A sentence that says what is unknown or impossible. What only a run finds, such as a wrong
+/// script or too little memory, is not found here.
 pub fn check(spec: &str) -> Result<(), InputError> {
     Spec::read(spec)?.resolve(None).map(|_| ())
 }
@@ -80,7 +81,7 @@ pub fn check(spec: &str) -> Result<(), InputError> {
 pub struct Recording {
     /// A part of its timeline.
     pub timeline: Option<Asked>,
-    /// The run is the first life of a crash campaign, in which the power is not cut.
+    /// The campaign whose first life the run is, without power failures.
     pub crashes: Option<Campaign>,
 }
 
@@ -165,7 +166,7 @@ pub fn make(
 /// Why a run could not be made, as a sentence.
 ///
 /// # Panics
-/// On a deadlock, which is a defect, of a design of ours.
+/// On a deadlock of a design of ours, which is a defect.
 pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
     match failure {
         Failure::Stopped(stop) => stopped(stop, resolved),
@@ -189,7 +190,7 @@ fn defect(resolved: &Resolved, text: &str) -> InputError {
 ///
 /// # Panics
 /// When the workload found itself wrong, which is a defect, unless transactions share what the
-/// design takes for one's alone.
+/// design takes for one transaction's alone.
 pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
     let workload = resolved.workload.about.name;
     match stop {
@@ -240,7 +241,7 @@ fn how_to_need_less(resolved: &Resolved) -> String {
     }
 }
 
-/// What says how large a workload is: the parameters that the user has raised, or its first one.
+/// The parameters that say how large a workload is: those that the user has raised, or the first.
 fn sizes(resolved: &Resolved) -> Vec<&'static str> {
     let has = |name: &&str| resolved.workload.fields.iter().any(|field| field.name == *name);
     let all = SIZES.into_iter().filter(has);
@@ -266,7 +267,7 @@ pub fn plain(spec: &str) -> Result<String, InputError> {
     let stop = |stop| stopped(stop, &resolved);
     let mut workload = resolved.make_workload()?;
     workload.populate(&mut Pm::plain(&mut view, CoreId(0))).map_err(stop)?;
-    // The simulator's memory has them, too.
+    // The simulator's memory has large pages, too.
     view.pm.use_large_pages().map_err(|error| failed(Failure::Host(error), &resolved))?;
     let cores = || (0..resolved.cores).map(CoreId);
     let mut programs = cores().map(|core| workload.program(core)).collect::<Result<Vec<_>, _>>();
@@ -310,7 +311,7 @@ fn count_operations(resolved: &Resolved, txs: u64) -> Result<u64, InputError> {
     Ok(counter.operations)
 }
 
-/// Plain memory that counts.
+/// Plain memory that counts loads and stores.
 struct Counter {
     view: View,
     operations: u64,

@@ -1,5 +1,5 @@
-//! What a user's checker says of a trace without some of its flushes or fences: of one that is
-//! needed it has to notice that it is not there.
+//! What a user's checker says of a trace without some of its flushes or fences: it has to notice
+//! that a needed one is missing.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use crate::lives::{live, spread};
 use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
 
 /// Leaves out each flush and each fence, one after the other, those of one place in the program
-/// together; or so many of them.
+/// together; or as many of these places as are asked for.
 ///
 /// # Errors
 /// A sentence that says what does not fit.

@@ -51,17 +51,17 @@ struct Request {
     /// Names and texts of files.
     #[serde(default)]
     tests: Vec<(String, String)>,
-    /// So many random programs are run, too.
+    /// The number of random programs that are run, too.
     #[serde(default)]
     random: u64,
-    /// The random program of this number is run, and nothing else.
+    /// The number of the random program that is run, if nothing else is.
     program: Option<u64>,
     /// A rule of the hardware that is switched off.
     without: Option<String>,
     /// Whether each rule of the hardware is switched off, too.
     #[serde(default)]
     mutants: bool,
-    /// Where the delays between steps come from.
+    /// The seed of the delays between steps.
     #[serde(default = "default_seed")]
     seed: u64,
 }
@@ -101,7 +101,8 @@ impl Request {
         let settings = settings::params(&owner, entry.fields, &said.design)?;
         let tiny = machines::load("tiny", &said.machine)?;
         spec::keep_threads(entry, &tiny, random::CORES_MAX)?;
-        // Other settings stand beside these, whatever they are called.
+        // Paths get the names that they have here, by which a run's own settings are compared with
+        // them.
         let named = said.machine.into_iter();
         let named = named.map(|(path, text)| Ok((machines::own_path(&path)?, text)));
         let machine = named.collect::<Result<Vec<_>, InputError>>()?;
@@ -164,7 +165,7 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
             if control.cancelled.load(Ordering::Relaxed) {
                 break;
             }
-            // What was cut short says nothing.
+            // A run that was cut short says nothing.
             let Some(found) = run(order, test, request.seed, &control.cancelled)? else {
                 break;
             };
@@ -185,7 +186,7 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
     Ok(answer.to_string())
 }
 
-/// Refuses what does not fit any of the hardware.
+/// Refuses a request that fits none of the hardware.
 fn require_fit(rows: &[Value], random: &Value) -> Result<(), InputError> {
     let random = random.as_array().map_or(&[][..], Vec::as_slice);
     let mut all = rows.iter().chain(random).peekable();
@@ -229,7 +230,7 @@ fn run_programs(
                 break;
             }
         }
-        // Somebody cancelled it before the first.
+        // The user cancelled it before the first program.
         if ran == 0 {
             break;
         }
@@ -250,7 +251,7 @@ fn run_programs(
     Ok(rows)
 }
 
-/// What shows that each rule of the hardware is switched off.
+/// Finds what shows that each rule of the hardware is switched off.
 fn mutants(
     orders: &[Hardware],
     tests: &[Test],
@@ -277,9 +278,10 @@ fn mutants(
     Ok(rows)
 }
 
-/// What shows that a rule is switched off: the first of the tests, which nothing is wrong in with
-/// the rule, or of the random programs, in which something is. That hardware raises shows that it
-/// raises, and not that what the rule is for goes wrong. Nothing if it is cancelled.
+/// Finds what shows that a rule is switched off: the first test, or else the first random program,
+/// in which nothing is wrong with the rule and something is without it. An error that the hardware
+/// raises shows that it raises, and not that what the rule is for goes wrong. Returns nothing if it
+/// is cancelled.
 fn mutant(
     order: &Hardware,
     rule: &'static str,
@@ -321,7 +323,7 @@ fn mutant(
     Ok(Some(row))
 }
 
-/// The ordering hardware of a name, or the script of a user's.
+/// Finds the ordering hardware of a name, or the user's script of that name.
 ///
 /// # Errors
 /// A sentence that lists what exists, closest first, or says why the script is none.

@@ -16,14 +16,14 @@ use crate::experiment::failed;
 use crate::scripts;
 use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
 
-/// From when a machine is switched on until the run on it ends.
+/// The time from when a machine is switched on until the run on it ends.
 #[derive(Clone, Copy)]
 struct Life<'a> {
     /// A rule that is switched off.
     without: Option<&'a str>,
     /// Transactions of each core.
     txs: u64,
-    /// So many recovered images are kept for later lives.
+    /// The number of recovered images that are kept for later lives.
     keep: usize,
     /// What the machine boots from, if it is not new, and the seed of its programs.
     boot: Option<(&'a Remains, u64)>,
@@ -53,7 +53,7 @@ fn cut(
         without,
         run: Run {
             transactions: txs,
-            // A checker sees what there is between two stores, and nobody may run ahead of that.
+            // A checker sees what there is between two stores, so no core may run ahead of that.
             exact: spec.exact || resolved.checker.is_some(),
             campaign: Some(campaign),
             boot,
@@ -105,24 +105,25 @@ pub fn violation(text: String) -> Violation {
     }
 }
 
-/// Orders that timing did not produce, tried at each crash point.
+/// The number of orders that timing did not produce and that are tried at each crash point.
 const REORDERS: u64 = 2;
 
 /// The same where a program of the user's checks images: the lines that its flushes and fences
-/// leave open at once are few, and images that it has seen cost nothing (ours).
+/// leave open at once are few, and images that the program has seen cost nothing (ours).
 const REORDERS_CHECKED: u64 = 8;
 
-/// A campaign ends after so many violations.
+/// The number of violations after which a campaign ends.
 const VIOLATIONS: usize = 5;
 
-/// A broken design, or program, is convicted by one violation.
+/// Returns the number of violations after which a campaign ends: one convicts a design, or a
+/// program, that was broken on purpose.
 pub fn violations_max(spec: &Spec, without: Option<&str>) -> usize {
     let is_broken = spec.settings.contains_key(&format!("workload.{LEAVE_OUT}"));
     if without.is_some() || is_broken { 1 } else { VIOLATIONS }
 }
 
-/// So many crash points of the run that the spec describes, spread over it; which ones follows
-/// from the seed.
+/// Chooses `wanted` crash points of the run that the spec describes, spread over it; which ones
+/// follows from the seed.
 fn chosen(
     spec: &Spec,
     resolved: &Resolved,
@@ -138,7 +139,7 @@ fn chosen(
     Ok(Points::These(spread(all, wanted, seed)))
 }
 
-/// So many of the numbers from 1 to `all`: one of each of as many parts, by the seed.
+/// Returns `wanted` of the numbers from 1 to `all`: one from each of as many parts, by the seed.
 pub fn spread(all: u64, wanted: u64, seed: u64) -> Vec<u64> {
     let point = |index: u64| {
         let (from, until) = (index * all / wanted, (index + 1) * all / wanted);
@@ -147,8 +148,8 @@ pub fn spread(all: u64, wanted: u64, seed: u64) -> Vec<u64> {
     (0..wanted).map(point).collect()
 }
 
-/// Images of the first life from which machines boot (ours: a campaign then takes about twice as
-/// long). Each of their lives leaves one image for the next.
+/// The number of images of the first life from which machines boot (ours: a campaign then takes
+/// about twice as long). Each of their lives leaves one image for the next.
 const BOOTS: u64 = 8;
 
 /// The fewest transactions of a core in a life, so that logs fill.
@@ -157,9 +158,9 @@ const TRANSACTIONS_MIN: u64 = 20;
 /// What a campaign found in all lives.
 #[derive(Default)]
 pub struct Found {
-    /// In the first.
+    /// What it found in the first life.
     pub first: Crashes,
-    /// In the others together.
+    /// What it found in the later lives together.
     pub later: Later,
 }
 
@@ -176,20 +177,22 @@ impl Found {
         (self.first.checked || self.later.checked) && !self.announced_few()
     }
 
-    /// What of each core was acknowledged, and announced as durable, in all lives.
+    /// How many transactions of each core were acknowledged, and announced as durable, in all
+    /// lives.
     pub fn promises(&self) -> Vec<Promises> {
         let mut all = self.first.promises.clone();
         add(&mut all, &self.later.promises);
         all
     }
 
-    /// Whether of a core fewer than half were announced (ours). A window of transactions that are
-    /// not durable yet may be open when a run ends; but a design is not judged by a few.
+    /// Whether fewer than half of the transactions of some core were announced (ours). A window of
+    /// transactions that are not durable yet may be open when a run ends; but a design is not
+    /// judged by a few.
     pub fn announced_few(&self) -> bool {
         self.promises().iter().any(|of| 2 * of.announced < of.acknowledged)
     }
 
-    /// Images that were checked.
+    /// The number of images that were checked.
     pub fn images(&self) -> u64 {
         let Found { first, later } = self;
         first.points + first.nested_points + later.points + later.nested_points
@@ -216,15 +219,16 @@ pub struct Later {
     pub nested_points: u64,
     /// Whether an image of one of them could have been wrong.
     pub checked: bool,
-    /// What was acknowledged, and announced as durable, by the end of each run, by cores.
+    /// How many transactions of each core were acknowledged, and announced as durable, by the end
+    /// of each run.
     pub promises: Vec<Promises>,
-    /// What was wrong, each with the power failures before.
+    /// What was wrong, each with the power failures before the life in which it was.
     pub violations: Vec<(Vec<Cut>, Violation)>,
-    /// It ended with the first life in which something was wrong.
+    /// Whether it ended with the first life in which something was wrong.
     pub stopped: bool,
 }
 
-/// A machine that recovery has repaired, and which power failures it has been through.
+/// A machine that recovery has repaired, and the power failures that it has been through.
 struct Survivor {
     cuts: Vec<Cut>,
     remains: Remains,
@@ -253,8 +257,9 @@ fn all_lives(
     Ok(Found { first, later })
 }
 
-/// A campaign over all lives that a spec asks for, with a rule switched off if one is named. What a
-/// user's design raises is a violation, of no power failure if it is told here.
+/// Runs a campaign over all lives that a spec asks for, with a rule switched off if one is named.
+/// An error that a user's design raises is a violation; one that reaches this function belongs to
+/// no power failure.
 ///
 /// # Errors
 /// A sentence that says what does not fit.
@@ -274,21 +279,22 @@ pub fn live(
     )
 }
 
-/// How many transactions there are in all lives, of so many of each core in the first.
+/// The number of transactions in all lives, if each core makes `txs` in the first.
 pub fn planned(spec: &Spec, resolved: &Resolved, txs: u64) -> u64 {
     let boots = BOOTS * (resolved.lives - 1);
-    // Where the power is cut at some points, each run is made once before, to count them.
+    // If the power is cut at some points only, each run is made once before, to count them.
     let runs = 1 + u64::from(spec.points != HowMany::All);
     runs * u64::from(resolved.cores) * (txs + boots * txs_of_later(txs))
 }
 
-/// Transactions of each core in a later life, of those in the first.
+/// The transactions of each core in a later life, if each makes `txs` in the first.
 fn txs_of_later(txs: u64) -> u64 {
     (txs / BOOTS).max(TRANSACTIONS_MIN.min(txs))
 }
 
 /// Boots machines from what a first life left, up to the `lives`-th life of each, until something
-/// is wrong. Each life runs fewer transactions than the first, so that all take about as long.
+/// is wrong. Each life runs fewer transactions than the first, so that all together take about as
+/// long.
 fn live_on(
     spec: &Spec,
     resolved: &Resolved,

@@ -55,8 +55,8 @@ pub struct Given {
     named: String,
 }
 
-/// The machine of that name, or in the TOML file at that path, with `settings` (`section.key`,
-/// `value`) in place of its values. The order of the settings does not matter.
+/// Loads the machine of that name, or of the TOML file at that path, with `settings`
+/// (`section.key`, `value`) in place of its values. The order of the settings does not matter.
 ///
 /// # Errors
 /// When there is no such machine, or a key or a value is not one that it can have.
@@ -76,7 +76,8 @@ pub fn load(name_or_path: &str, settings: &[(String, String)]) -> Result<Machine
     draft.resolve()
 }
 
-/// A parameter, as `section.key`, by the name that it has here, whatever tool's name it was given.
+/// Returns the path of a parameter, as `section.key`, by its name here, whichever tool's name it
+/// was given.
 ///
 /// # Errors
 /// A sentence, when there is none.
@@ -247,8 +248,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// What a preset or a file says, over what it extends. `within` is the directory from which a
-    /// file is extended, and `chain` names the files that are being read.
+    /// Reads what a preset or a file says, over what it extends. `within` is the directory from
+    /// which a file is extended, and `chain` names the files that are being read.
     fn read(
         name_or_path: &str,
         within: Option<&Path>,
@@ -331,7 +332,7 @@ impl Draft {
             };
             let out_of_range = || {
                 let mut range = quantity::range(limits, unit);
-                // A setting may leave it with what the machine says, which a machine cannot.
+                // A setting of 0 keeps what the machine says, so 0 is no number for a machine.
                 if place.is_empty() && (section, key) == ("workload", "items") {
                     range += &format!(", or 0 for as many as machine {} has", self.name);
                 }
@@ -354,7 +355,7 @@ impl Draft {
     }
 }
 
-/// The file that is meant, if a file can be meant.
+/// The path that a name means, if it can mean a file.
 fn path_of(name: &str, within: Option<&Path>) -> Result<PathBuf, InputError> {
     if !name.contains(['/', '\\']) && !name.ends_with(".toml") && !matches!(name, "." | "..") {
         let error = unknown("machine", name, names());
@@ -366,7 +367,7 @@ fn path_of(name: &str, within: Option<&Path>) -> Result<PathBuf, InputError> {
     })
 }
 
-/// What a file says, or why that is not known. Devices such as /dev/zero have no end.
+/// Reads a file, or says why that fails. Devices such as /dev/zero have no end.
 fn text_of(path: &Path) -> Result<String, String> {
     let is_device = |kind: FileType| kind.is_char_device() || kind.is_block_device();
     if std::fs::metadata(path).is_ok_and(|about| is_device(about.file_type())) {
@@ -392,9 +393,9 @@ fn find(section: &str, key: &str) -> Result<usize, InputError> {
     {
         return Ok(index);
     }
-    // `pm.size` means one of the sizes that there are rather than another section's.
+    // `pm.size` means one of the sizes of `pm` rather than another section's.
     let is_part = |field: &ConfigField| field.key.ends_with(&format!("_{key}"));
-    // One that several sections have, as `latency` is of each cache, says nothing of any.
+    // A key that several sections have, as each cache has `latency`, does not say which is meant.
     let mut others = FIELDS.iter().filter(|field| is_named(field));
     let other = others.next().filter(|_| others.next().is_none());
     if let Some(other) = other.filter(|_| !FIELDS.iter().filter(of_section).any(is_part)) {
@@ -429,7 +430,7 @@ struct File {
     name: Option<String>,
     summary: Option<String>,
     extends: Option<String>,
-    /// Where it says so.
+    /// The place in the file at which it says what it extends.
     extends_at: String,
     assignments: Vec<Assignment>,
 }
@@ -519,7 +520,8 @@ fn value_in_file(value: &DeValue<'_>) -> Result<(String, String), String> {
     Ok((text, source.unwrap_or_else(|| USER.to_owned())))
 }
 
-/// A value as it would stand in a setting. What it may be is for its parameter to say.
+/// Returns a value as it would stand in a setting. Which values are allowed is for its parameter to
+/// say.
 fn scalar(value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),

@@ -4,7 +4,7 @@ use crate::error::{InputError, unknown};
 use crate::profiles::{self, Profile};
 use crate::scripts;
 
-/// The design of a name, or the script of a user's.
+/// Finds the design of a name, or the user's script of that name.
 ///
 /// # Errors
 /// A sentence that lists what exists, closest first, or says why the script is no design.
@@ -22,8 +22,8 @@ pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
     }
 }
 
-/// What is to be said of a name that is half of one: a software log, or the hardware that it runs
-/// on.
+/// The error for a name that is half of a design's: that of a software log, or of the hardware that
+/// it runs on.
 pub fn half_of_a_name(name: &str) -> Option<InputError> {
     let logs = |is: fn(&str, &str) -> bool| -> Vec<&str> {
         let names = designs::ALL.iter().map(|entry| entry.card.name);

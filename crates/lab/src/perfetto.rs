@@ -106,13 +106,13 @@ struct Writer {
 
 /// A counter: a name, and its values from some times on.
 pub struct Counter {
-    /// The group that it belongs to, and the place of that.
+    /// The group that the counter belongs to.
     pub group: String,
-    /// See `group`.
+    /// The place of that group.
     pub place: usize,
     /// Its name.
     pub name: &'static str,
-    /// Its value from a cycle on, in order.
+    /// Its values, each from a cycle on, in order.
     pub values: Vec<(u64, i64)>,
 }
 
@@ -121,7 +121,7 @@ type Placed<'a, T> = BTreeMap<(usize, &'a str), T>;
 
 /// Encodes a timeline.
 ///
-/// Slices of one track of Perfetto's must not overlap, so a lane of which some do is shown as
+/// Slices of one track of Perfetto's must not overlap, so a lane in which some do is shown as
 /// several tracks. Times are rounded down to nanoseconds.
 pub fn encode(shown: &[Shown], counters: &[Counter], frequency: u64) -> Vec<u8> {
     let mut writer = Writer { packets: Vec::new(), frequency, tracks: 0 };
@@ -130,7 +130,7 @@ pub fn encode(shown: &[Shown], counters: &[Counter], frequency: u64) -> Vec<u8> 
         let group = groups.entry((event.place.0, &event.group)).or_default();
         group.entry((event.place.1, &event.lane)).or_default().push(event);
     }
-    // What is counted is counted also where nothing is shown.
+    // A counter is shown even if its group has no events.
     for counter in counters {
         groups.entry((counter.place, &counter.group)).or_default();
     }
@@ -159,7 +159,8 @@ pub fn encode(shown: &[Shown], counters: &[Counter], frequency: u64) -> Vec<u8> 
     Trace { packets: writer.packets }.encode_to_vec()
 }
 
-/// The events of a lane, in order of time, over as few rows as it takes that none overlap in a row.
+/// Spreads the events of a lane, in order of time, over as few rows as it takes for none to overlap
+/// in a row.
 fn apart<'a>(events: &[&'a Shown]) -> Vec<Vec<&'a Shown>> {
     let mut rows: Vec<(u64, Vec<&Shown>)> = vec![(0, Vec::new())];
     for event in events {
@@ -248,7 +249,7 @@ fn of(kind: Kind, track: u64) -> TrackEvent {
     TrackEvent { kind: Some(kind as i32), track: Some(track), ..TrackEvent::default() }
 }
 
-/// What is said of an event, the exact times in cycles included.
+/// The annotations of an event, with its exact times in cycles.
 fn annotations(shown: &Shown) -> Vec<Annotation> {
     let number = |name: &str, number| Annotation {
         name: Some(name.to_owned()),

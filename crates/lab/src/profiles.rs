@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-/// A workload as a paper runs it. Its name stands wherever a workload's does.
+/// A workload as a paper runs it. Its name can be given wherever a workload's can.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     /// The paper's name.
@@ -38,8 +38,9 @@ const CALLS: (&str, &str) = ("transactions", "calls");
 /// A line for each bucket head.
 const BUCKET: (&str, &str) = ("bucket", "line");
 
-/// Those of Shadow Sub-Paging (MICRO 2019), in the order of its figures, whose "Zipf" is our `hot`,
-/// and both forms of its `sps`; then the loop of `logcache` with each way of writing an entry.
+/// The profiles of Shadow Sub-Paging (MICRO 2019), in the order of its figures, whose "Zipf" is our
+/// `hot`, and both forms of its `sps`; then the loop of `logcache` with each way of writing an
+/// entry.
 pub const ALL: &[Profile] = &[
     ssp("btree-rand", "bplustree", &[VALUE, META, COUNT, ORDER], [10, 6, 21]),
     ssp("rbtree-rand", "rbtree", &[VALUE, META, COUNT, PACKED], [12, 3, 13]),
@@ -92,7 +93,8 @@ pub fn find(name: &str) -> Option<&'static Profile> {
 }
 
 impl Profile {
-    /// Its settings with the user's over them, in the order of names, as those of a request are.
+    /// Returns the profile's settings with the user's over them, in the order of names, as those of
+    /// a request are.
     pub fn under(&self, asked: &[(String, String)]) -> Vec<(String, String)> {
         let is_left = |name: &str| asked.iter().all(|(other, _)| other != name);
         let own = self.settings.iter().filter(|(name, _)| is_left(name));
@@ -102,7 +104,7 @@ impl Profile {
         all
     }
 
-    /// What a list says of it.
+    /// Returns what a list says of the profile.
     pub fn row(&self) -> Value {
         let settings: Vec<String> =
             self.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -9,9 +9,9 @@ use crate::error::unknown;
 
 /// The units of one kind of value.
 struct Kind {
-    /// What it is called, as in `unit of time`.
+    /// Its name, as in `unit of time`.
     name: &'static str,
-    /// The same with its article, as in `write a time`.
+    /// The name with its article, as in `write a time`.
     one: &'static str,
     /// A value of this kind.
     example: &'static str,
@@ -96,7 +96,7 @@ pub fn parse(text: &str, unit: Unit, frequency: u64) -> Result<u64, String> {
     }
 }
 
-/// Bytes as a person says them: `7.9 MiB`.
+/// Writes bytes as a person would: `7.9 MiB`.
 pub fn about(bytes: u64) -> String {
     let (suffix, size) =
         BYTES.units.iter().rev().find(|(_, size)| bytes >= *size).unwrap_or(&BYTES.units[0]);
@@ -143,7 +143,7 @@ pub fn range(limits: &RangeInclusive<u64>, unit: Unit) -> String {
     }
 }
 
-/// The names of which a value is one; of a number there are none.
+/// The names that a value may have; a number has none.
 pub fn choices(unit: Unit) -> &'static [&'static str] {
     match unit {
         Unit::Choice(names) => names,
@@ -151,7 +151,7 @@ pub fn choices(unit: Unit) -> &'static [&'static str] {
     }
 }
 
-/// What a kind of value is called.
+/// The name of a kind of value.
 pub fn name(unit: Unit) -> &'static str {
     match unit {
         Unit::Count => "count",
@@ -183,7 +183,8 @@ fn kind(unit: Unit) -> &'static Kind {
     }
 }
 
-/// Reads a bare whole number; the rest of a sentence that begins with a name if it is none.
+/// Reads a bare whole number. If it is none, returns the rest of a sentence that begins with a
+/// name.
 pub fn count(text: &str) -> Result<u64, String> {
     let (number, suffix) = halves(text);
     match number.parse() {

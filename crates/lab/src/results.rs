@@ -11,7 +11,7 @@ use crate::machines;
 use crate::spec::Resolved;
 use crate::usage;
 
-/// What a row calls how long commits took.
+/// The name of the commit latencies in a row.
 pub const COMMIT_LATENCY: &str = "commit_latency_cycles";
 
 /// How a run was made, beside what its request came to.
@@ -21,7 +21,7 @@ pub struct How<'a> {
     pub txs: u64,
     /// Transactions of each core before it.
     pub warmup: u64,
-    /// Whether nobody may run ahead.
+    /// Whether no core may run ahead of the others.
     pub exact: bool,
     /// A rule of the design that was switched off.
     pub without: Option<&'a str>,
@@ -53,10 +53,10 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime)
     let report = &outcome.report;
     let frequency = resolved.machine.config.core.frequency as f64;
     let simulated = report.cycles as f64 / frequency;
-    // What was aborted is no work done.
+    // An aborted transaction is no work done.
     let committed = report.transactions - report.aborted;
     let latency = &report.commit_latency;
-    // A short run of an asynchronous design may end before any is durable.
+    // A short run of an asynchronous design may end before any transaction is durable.
     let is_known = !latency.is_empty();
     let known = |cycles: u64| is_known.then_some(cycles);
     let card = &resolved.design.card;
@@ -114,8 +114,9 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime)
     row
 }
 
-/// How long commits took: pairs of cycles and the share of commits that took no longer, both
-/// rising, the last the slowest commit and 1. Each value that occurred is there, with three digits.
+/// The distribution of commit latencies: pairs of cycles and the share of commits that took no
+/// longer. Both rise, up to the slowest commit and 1. Each value that occurred is there, with three
+/// digits.
 pub fn distribution(outcome: &Outcome) -> Value {
     let latency = &outcome.report.commit_latency;
     let mut upto = 0;
@@ -389,7 +390,7 @@ mod tests {
         })
     }
 
-    /// What it says of how busy the machine was.
+    /// What a row says of how busy the machine was.
     fn expected_usage() -> Value {
         json!({
             "caches": {
@@ -478,7 +479,7 @@ mod tests {
         assert!(slowest.abs_diff(1_234_567) < 1_235, "three digits of {slowest}");
     }
 
-    /// Results are looked up by their identity: what changes them must change that.
+    /// Results are looked up by their identity: whatever changes a result must change it.
     #[test]
     fn whatever_a_result_depends_on_is_in_its_identity() {
         let of = |change: &str, how| identity(&resolved(change), how);

@@ -1,4 +1,5 @@
-//! Designs that a user brings, which are in no list: whoever embeds the lab says how one is found.
+//! Designs that a user brings, which are in no list: the program that embeds the lab says how one
+//! is found.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
@@ -9,17 +10,17 @@ pub use designs::{Entry, scripted};
 use crate::error::InputError;
 
 /// Finds the design of a name that is none of [`designs::ALL`]: nothing if the name is not one of a
-/// script, and a sentence if it is and the script is no design.
+/// script, and a sentence if it is one and the script is no design.
 pub type Find = fn(&str) -> Result<Option<&'static Entry>, InputError>;
 
 static FIND: OnceLock<Find> = OnceLock::new();
 
-/// Has scripts found from now on; the first who says how is heard.
+/// Has scripts found by `find` from now on. The first call counts, and later ones do nothing.
 pub fn found_by(find: Find) {
     FIND.get_or_init(|| find);
 }
 
-/// The script of a name.
+/// Finds the script of a name.
 ///
 /// # Errors
 /// A sentence that says why the script is no design.
@@ -27,11 +28,11 @@ pub fn find(name: &str) -> Result<Option<&'static Entry>, InputError> {
     FIND.get().map_or(Ok(None), |find| find(name))
 }
 
-/// What a run answers, or what a script raised in it, which is a violation. Nothing that was left
-/// half done may be used again.
+/// Returns what a run answers, or the error that a script raised in it, which is a violation. What
+/// was left half done must not be used again.
 ///
 /// # Errors
-/// A sentence of the script's that says what does not fit.
+/// The script's own sentence that says what does not fit.
 pub fn or_raised<T>(run: impl FnOnce() -> T) -> Result<Result<T, String>, InputError> {
     let payload = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(answer) => return Ok(Ok(answer)),
@@ -44,10 +45,10 @@ pub fn or_raised<T>(run: impl FnOnce() -> T) -> Result<Result<T, String>, InputE
     }
 }
 
-/// How a violation begins that is what a script raised.
+/// How the text of a violation begins that is an error of a script.
 pub const RAISES: &str = "raises: ";
 
-/// Whether a violation is that a script raised ([`or_raised`]).
+/// Whether a violation is an error that a script raised ([`or_raised`]).
 pub fn is_raised(violation: &str) -> bool {
     violation.starts_with(RAISES)
 }

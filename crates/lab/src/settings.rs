@@ -35,8 +35,8 @@ pub fn pair(text: &str) -> Result<(String, String), InputError> {
 
 /// Sorts settings (`section.field`, `value`) by what they apply to.
 ///
-/// `workload.items` is the machine's word to every workload, and 0 leaves it with that; other
-/// fields of `workload` belong to the one that is run.
+/// `workload.items` is the machine's parameter for every workload, and 0 leaves it as it is; other
+/// fields of `workload` belong to the workload that is run.
 ///
 /// # Errors
 /// When a section is unknown. Fields and values are checked by their owners.
@@ -50,7 +50,7 @@ pub fn split(settings: &[(String, String)]) -> Result<Settings, InputError> {
             )));
         };
         if path == "workload.items" && value.trim() == "0" {
-            // As many as the machine says, which is what it says anyway.
+            // The setting 0 asks for as many as the machine says, which is what it says anyway.
             continue;
         }
         let of_machine = FIELDS.iter().any(|known| known.section == section);
@@ -70,8 +70,8 @@ pub fn split(settings: &[(String, String)]) -> Result<Settings, InputError> {
     Ok(split)
 }
 
-/// What to write for the name of a field without its section: that of the machine, of some design
-/// or of some workload.
+/// Says what to write for the name of a field without its section, which may be that of the
+/// machine, of some design or of some workload.
 fn instance(name: &str) -> String {
     let is_named = |field: &&ConfigField| field.key == name || field.aliases.contains(&name);
     let mut sections: Vec<&str> =
@@ -88,7 +88,7 @@ fn instance(name: &str) -> String {
     format!("write {}", names.join(" or "))
 }
 
-/// What is wrong with the path of a file as a section.
+/// The error for the path of a file in the place of a section.
 fn section_of_a_file(path: &str) -> InputError {
     let field = path.rsplit('.').next().unwrap_or_default();
     InputError::new(format!(
@@ -97,8 +97,8 @@ fn section_of_a_file(path: &str) -> InputError {
     ))
 }
 
-/// What is wrong with a section that there is not. The command line takes the name of a design or a
-/// workload that is run for `design` or `workload`; one that comes here is not run.
+/// The error for a section that does not exist. The command line replaces the name of a design or a
+/// workload that is run by `design` or `workload`, so one that comes here is not run.
 fn unknown_section(section: &str) -> InputError {
     let is_design = designs::ALL.iter().any(|entry| entry.card.name == section);
     let is_workload = workloads::ALL.iter().any(|entry| entry.about.name == section);

@@ -49,7 +49,7 @@ pub struct Spec {
     /// The name and the text of the workload's script.
     #[serde(default, deserialize_with = "named_text")]
     pub script: Option<Script>,
-    /// Whether nobody may run ahead.
+    /// Whether no core may run ahead of the others.
     #[serde(default)]
     pub exact: bool,
     /// Whether ordering points and epochs are counted.
@@ -63,13 +63,13 @@ pub struct Spec {
     pub points: HowMany,
     /// A rule of the design to be switched off.
     pub without: Option<String>,
-    /// Which rules of the design are switched off, one at a time, too.
+    /// Which rules of the design are switched off, too, one at a time.
     #[serde(default)]
     pub mutants: Mutants,
-    /// How many of the trials in which mutants are looked for are made of the design as it is.
+    /// How many of the trials in which mutants are looked for are run on the design as it is.
     pub trials: Option<HowMany>,
-    /// Rules that were caught in a trial of this seed before: it comes first. Those of designs of
-    /// ours are known.
+    /// The seeds of the trials in which rules were caught before; the trial comes first. For
+    /// designs of ours they are known.
     #[serde(default)]
     pub caught_with: BTreeMap<String, u64>,
     /// Whether recovery is crashed at each of its own writes, too.
@@ -80,11 +80,12 @@ pub struct Spec {
     pub lives: Option<u64>,
     /// The command of a program of the user's that checks each image of a trace.
     pub check: Option<String>,
-    /// Where the images that it does not accept are kept.
+    /// The folder in which the images that this program does not accept are kept.
     pub images: Option<PathBuf>,
-    /// How many of the trace's flushes and fences are left out, one at a time, for it to notice.
+    /// How many of the trace's flushes and fences are left out, one at a time, for the program to
+    /// notice.
     pub leave_out: Option<HowMany>,
-    /// Set when the user wants an end, which the program that checks images hears of.
+    /// Set when the user wants an end, of which the program that checks images is told.
     #[serde(skip)]
     pub cancelled: Option<Arc<AtomicBool>>,
 }
@@ -106,10 +107,10 @@ fn named_text<'de, D: Deserializer<'de>>(of: D) -> Result<Option<Script>, D::Err
     Ok(said.map(|(name, text)| Script::new(name, text)))
 }
 
-/// Trials take no more seeds than so many, from that of their campaign on (ours: there are 360).
+/// The most seeds that trials take, from that of their campaign on (ours: there are 360).
 const SEEDS_OF_TRIALS: u64 = 1_000;
 
-/// The parameter of a trace of which a flush or a fence is left out.
+/// The parameter of a trace that says which flush or fence of it is left out.
 pub const LEAVE_OUT: &str = "leave_out";
 
 /// What a spec comes to.
@@ -117,13 +118,13 @@ pub const LEAVE_OUT: &str = "leave_out";
 pub struct Resolved {
     /// The design.
     pub design: &'static designs::Entry,
-    /// Its parameters.
+    /// The design's parameters that were set.
     pub design_settings: Vec<(String, u64)>,
     /// The workload.
     pub workload: &'static workloads::Entry,
-    /// Its name, or that of the profile that was asked for.
+    /// The workload's name, or that of the profile that was asked for.
     pub workload_name: &'static str,
-    /// Its parameters.
+    /// The workload's parameters that were set.
     pub workload_settings: Vec<(String, u64)>,
     /// The machine.
     pub machine: Machine,
@@ -152,7 +153,7 @@ impl Spec {
         spec.checked()
     }
 
-    /// The spec, if what it says by itself is possible.
+    /// Returns the spec, if what it says by itself is possible.
     ///
     /// # Errors
     /// A sentence that says what is not.
@@ -165,7 +166,7 @@ impl Spec {
         if let Some(leave_out) = &mut spec.leave_out {
             leave_out.check("flushes and fences", "show")?;
         }
-        // The seed of a trial is told, and is to be taken again.
+        // The user is told the seed of a trial, and may ask for it again.
         let most = i64::MAX as u64 - SEEDS_OF_TRIALS;
         if (spec.mutants.has_any() || spec.trials.is_some()) && spec.seed > most {
             return Err(InputError::new(format!(
@@ -180,7 +181,7 @@ impl Spec {
         Ok(self)
     }
 
-    /// What the spec comes to, on `cores` cores if the user did not say.
+    /// Resolves the spec, on `cores` cores if the user did not say.
     ///
     /// # Errors
     /// A sentence that says what is unknown or impossible, and what exists.
@@ -247,7 +248,7 @@ impl Spec {
 }
 
 impl Spec {
-    /// Refuses to switch off a rule that a design has not, and to look for what shows that of one
+    /// Refuses to switch off a rule that a design does not have, and to look for what shows a rule
     /// that is not needed.
     fn require_rules(
         &self,
@@ -333,7 +334,7 @@ impl Spec {
         }
         let program = Program::new(&command, self.images.clone());
         let program = program.map_err(InputError::new)?;
-        // It is asked for the first time when the workload is made.
+        // The program is asked for the first time when the workload is made.
         self.cancelled.iter().for_each(|cancelled| program.heed(cancelled));
         Ok(Some(Arc::new(program)))
     }
@@ -372,10 +373,11 @@ impl Spec {
 /// The most cores that a machine can have: the directory has a bit for each.
 const CORES_MAX: u8 = 64;
 
-/// How many cores the user asked for; if not, the usual number, or all that the machine has.
+/// Returns how many cores the user asked for or, if the user did not say, the usual number, or all
+/// that the machine has.
 ///
 /// # Errors
-/// A sentence, when the machine has not so many.
+/// A sentence, when the machine does not have so many.
 pub fn count_cores(
     machine: &Machine,
     asked: Option<u64>,
@@ -392,10 +394,11 @@ pub fn count_cores(
     }
 }
 
-/// A design whose structures belong to cores cannot have threads that move.
+/// Refuses threads that move on a design whose structures belong to cores.
 ///
 /// # Errors
-/// A sentence that says which can, or that no core is idle for them to move to.
+/// A sentence that says which designs let threads move, or that no core is idle for them to move
+/// to.
 pub fn keep_threads(
     design: &designs::Entry,
     machine: &Machine,
@@ -435,8 +438,8 @@ fn owner_of(design: &designs::Entry) -> String {
     format!("design {}", design.card.name)
 }
 
-/// A design whose guarantee needs more to survive than the machine keeps brings what it needs: the
-/// domain, and where that saves caches and the machine has no energy for it, that, too.
+/// Brings what a design's guarantee needs to survive if the machine keeps less: the domain and,
+/// where that domain saves caches and the machine has no energy for it, the energy.
 fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<String>) {
     if design.card.durability == Durability::None {
         return;
@@ -456,7 +459,7 @@ fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<
     ));
 }
 
-/// Says what the user has asked for under which the design cannot keep its promise.
+/// Notes what the user has asked for under which the design cannot keep its promise.
 fn doubt(
     design: &designs::Entry,
     machine: &Machine,
@@ -481,7 +484,8 @@ fn doubt(
     }
 }
 
-/// What is said of transactions that share lines which the design takes for one's alone, if any do.
+/// The sentence about transactions that share lines which the design takes for one transaction's
+/// alone, if any do.
 pub fn false_sharing(
     design: &designs::Entry,
     workload: &[(String, u64)],
@@ -497,7 +501,7 @@ pub fn false_sharing(
     })
 }
 
-/// Says where a program that makes its own durability cannot be right, whatever it does.
+/// Notes where a program that makes its own durability cannot be right, whatever it does.
 fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<String>) {
     if machine.config.caches_survive() || !design.ignores_fences() {
         return;
@@ -513,7 +517,7 @@ fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<Stri
     ));
 }
 
-/// The domain that is needed, by its name and its number, if the one that there is does not do. A
+/// The name and the number of the domain that is needed, if the machine's does not suffice. A
 /// global persistent flush keeps caches if there is energy for its first phase, however little.
 pub fn missing_domain(needs: Needs, config: &Config) -> Option<(&'static str, u64)> {
     let domain = config.domain();
@@ -527,13 +531,13 @@ pub fn missing_domain(needs: Needs, config: &Config) -> Option<(&'static str, u6
 }
 
 impl Resolved {
-    /// The same, of which no images are kept.
+    /// Returns the same with a checker that keeps no images.
     pub fn keeping_nothing(&self) -> Resolved {
         let checker = self.checker.as_ref().map(|program| Arc::new(program.without_images()));
         Resolved { checker, ..self.clone() }
     }
 
-    /// Whether the user's program, if there is one, had its say of every image.
+    /// Checks that the user's program, if there is one, could be run on every image.
     ///
     /// # Errors
     /// A sentence that says why it could not be run.

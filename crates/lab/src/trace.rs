@@ -27,13 +27,13 @@ use crate::spec::{Resolved, Spec};
 #[serde(deny_unknown_fields)]
 struct Request {
     run: Spec,
-    /// From this time after measuring begins.
+    /// The time after measuring begins at which recording begins.
     from: String,
-    /// For so long.
+    /// How long is recorded.
     length: String,
-    /// Up to this crash point of a campaign instead, as a violation names it.
+    /// The crash point of a campaign, as a violation names it, up to which is recorded instead.
     event: Option<u64>,
-    /// Only what touches this address's line.
+    /// The address whose line alone is shown.
     address: Option<String>,
 }
 
@@ -42,9 +42,9 @@ struct Request {
 pub struct Shown {
     /// The group of lanes that it belongs to: a core, a controller, the design.
     pub group: String,
-    /// The lane: what part of that.
+    /// The lane in that group.
     pub lane: String,
-    /// The places of the two, among groups and in the group.
+    /// The places of the two: of the group among groups, and of the lane in the group.
     pub place: (usize, usize),
     /// What happened, in a few words.
     pub name: String,
@@ -52,17 +52,18 @@ pub struct Shown {
     pub from: u64,
     /// When it ended.
     pub until: u64,
-    /// What else is known of it.
+    /// What else is known of the event.
     pub args: Vec<(&'static str, Arg)>,
-    /// The write that it is a part of: what arrives is what a queue then holds.
+    /// The write that the event is a part of: its arrival and its stay in a queue have the same
+    /// one.
     pub flow: Option<u64>,
-    /// The first line that it touches, and how many.
+    /// The first line that the event touches, and how many it touches.
     lines: Option<(Line, u64)>,
     instant: bool,
 }
 
 impl Shown {
-    /// Whether it takes no time by its nature.
+    /// Whether the event takes no time by its nature.
     pub fn is_instant(&self) -> bool {
         self.instant
     }
@@ -152,7 +153,7 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     Ok((answer.to_string(), trace))
 }
 
-/// The first and the last byte of the lines that events touch, of either memory: null if they touch
+/// The first and the last byte of the lines that events touch, in each memory; null if they touch
 /// none there.
 fn touched(shown: &[Shown]) -> Value {
     let range = |is_of_it: fn(Line) -> bool| {
@@ -181,7 +182,7 @@ fn counting(spec: &Spec) -> Campaign {
     }
 }
 
-/// A time of the user's in cycles.
+/// Converts a time that the user wrote to cycles.
 fn cycles(text: &str, name: &str, config: &Config) -> Result<u64, InputError> {
     let time = quantity::parse(text, Unit::Time, config.core.frequency)
         .map_err(|error| InputError::new(format!("{name}: {error}")))?;
@@ -192,7 +193,8 @@ fn picoseconds(cycles: u64, frequency: u64) -> u64 {
     (u128::from(cycles) * 1_000_000_000_000 / u128::from(frequency)) as u64
 }
 
-/// That more happens in a time than in one that holds all, which is told with two digits.
+/// The error that more happens in a time than a timeline holds. It names a shorter time, with two
+/// digits, that a timeline holds.
 fn too_long(asked: &str, holds: u64, config: &Config) -> InputError {
     let holds = picoseconds(holds, config.core.frequency);
     let size = 10_u64.pow(holds.checked_ilog10().unwrap_or(0).saturating_sub(1));
@@ -203,7 +205,7 @@ fn too_long(asked: &str, holds: u64, config: &Config) -> InputError {
     ))
 }
 
-/// The line of an address of the user's, hexadecimal or not.
+/// The line of an address that the user wrote, hexadecimal or not.
 fn line_of(text: &str) -> Result<Line, InputError> {
     let digits = text.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
     let address = digits.unwrap_or_else(|| text.parse());
@@ -225,7 +227,7 @@ fn show(recorded: &Recorded, resolved: &Resolved) -> Vec<Shown> {
     spans.collect()
 }
 
-/// What is said of something that happened.
+/// Describes something that happened.
 fn name(span: &Span<Happening>, design: &str) -> Shown {
     let core = |id: CoreId, lane, name| of((2, usize::from(id.0)), id.to_string(), lane, name);
     let controller = |index, lane, name: String| {
@@ -284,7 +286,7 @@ fn name(span: &Span<Happening>, design: &str) -> Shown {
     }
 }
 
-/// The text of a design's event with its numbers as a person writes them.
+/// Writes the numbers in the text of a design's event as a person does.
 fn in_words(event: &str) -> String {
     let line = |number: u64| format!("{:#x}", Line(number).address());
     let word = |number: u64| format!("{:#x}", Word(number).address());
@@ -310,7 +312,7 @@ fn in_words(event: &str) -> String {
 
 const PROGRAM: (usize, &str) = (0, "program");
 
-/// Of a controller, before its banks.
+/// The lanes of a controller before its banks.
 const LANES: [&str; 2] = ["arriving", "write-pending queue"];
 
 fn bank((group, index): (usize, usize), used: &Use, what: &str, first: usize) -> Shown {
@@ -331,7 +333,7 @@ fn of(
     Shown {
         group,
         lane: lane.to_owned(),
-        // Of each kind there are fewer than that.
+        // There are fewer groups of each kind than that.
         place: (kind * 1_000 + index, rank),
         name,
         from: 0,
@@ -383,7 +385,7 @@ fn flush_name(how: Flush) -> &'static str {
     }
 }
 
-/// How many lines each controller's write-pending queue holds, as time goes on in a window.
+/// How many lines each controller's write-pending queue holds, over a window of time.
 fn occupancy(shown: &[Shown], window: &Range<u64>) -> Vec<Counter> {
     let mut changes: BTreeMap<(usize, &str), Vec<(u64, i64)>> = BTreeMap::new();
     for event in shown.iter().filter(|event| event.lane == LANES[1]) {

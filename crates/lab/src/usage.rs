@@ -4,9 +4,9 @@ use model::report::Report;
 use model::usage::{BankUse, Times, Usage};
 use serde_json::{Value, json};
 
-/// What the cores asked of the caches, and what those did not have. Misses of a level are accesses
-/// that go on to the next: loads, stores and page walks whose line is not there, or is not to be
-/// changed there.
+/// What the cores asked of the caches, and what the caches did not have. Misses of a level are
+/// accesses that go on to the next: loads, stores and page walks whose line is not there, or must
+/// not be changed there.
 pub fn caches(report: &Report) -> Value {
     let accesses = &report.accesses;
     json!({
@@ -40,7 +40,7 @@ pub fn controllers(report: &Report) -> Value {
 }
 
 /// How busy the banks of a kind of memory were. What is booked when the run ends may go on after
-/// it, and is counted with the run: of a short one a share may exceed 1.
+/// it, and is counted with the run, so a share of a short run may exceed 1.
 pub fn banks(banks: &BankUse, report: &Report) -> Value {
     let all = report.cycles * banks.busy.len() as u64;
     let busiest = banks.busy.iter().max().copied().unwrap_or(0);
@@ -53,7 +53,7 @@ pub fn banks(banks: &BankUse, report: &Report) -> Value {
     })
 }
 
-/// How long something took: nothing is known of what never happened.
+/// How long something took; null where it never happened.
 fn times(times: &Times) -> Value {
     let is_known = times.count > 0;
     json!({

@@ -1,4 +1,4 @@
-//! A design with each of its rules switched off, and as it is in the same trials.
+//! A design with each of its rules switched off, and the design as it is in the same trials.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -18,14 +18,14 @@ use crate::lives::{Found, live, planned};
 use crate::scripts;
 use crate::spec::{Resolved, Spec};
 
-/// Trials in which a script may raise before nothing more is looked for (ours: one that raises in
-/// so many raises in nearly all).
+/// The number of trials in which a script may raise an error before the search for a rule ends
+/// (ours: a script that raises in so many raises in nearly all).
 const RAISED_MAX: u64 = 20;
 
-/// What a trial is with every rule.
+/// What a trial shows with every rule switched on.
 enum Intact {
     Right,
-    /// It says that what runs does not fit, and is not wrong.
+    /// The design says that the run does not fit it, which is no violation.
     Refused(String),
     Wrong(String),
 }
@@ -57,10 +57,11 @@ pub(super) fn needed_rules(
 }
 
 /// Switches each rule of the design off, or one, and looks for a run in which the checker notices.
-/// The user's own run comes first; then come runs of `scribble`, from short to long, whose few
-/// words and many overlaps reach corners that ordinary workloads do not, with large and small log
-/// structures. What is done moves by a rule's share of it, within a rule by trials. Each of the
-/// threads takes the next rule; which one does changes nothing.
+/// The trial in which the rule was caught before comes first, if it is known, and then the user's
+/// own run. Then come runs of `scribble`, from short to long, whose few words and many overlaps
+/// reach corners that ordinary workloads do not, with large and small log structures. The progress
+/// moves by a rule's share of it, within a rule by trials. Each of the threads takes the next rule;
+/// which thread takes which changes nothing.
 pub(super) fn mutants(
     spec: &Spec,
     resolved: &Resolved,
@@ -89,7 +90,7 @@ pub(super) fn mutants(
         own.into_iter().chain(others.flatten()).collect()
     });
     control.part.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    // The first rule of which something is wrong is the one that is told, and those before it were
+    // The first rule whose search failed is the one whose error is told: the rules before it were
     // taken before it.
     rules.iter().map_while(|&&(rule, _)| found.remove(rule)).collect()
 }
@@ -97,7 +98,7 @@ pub(super) fn mutants(
 /// What a trial without a rule shows.
 enum Shown {
     Nothing,
-    /// That a script raises, and not that what the rule is for goes wrong.
+    /// That a script raises an error, and not that what the rule is for goes wrong.
     Raised,
     /// That the rule is needed, or that the trial is wrong with it, too.
     Enough,
@@ -108,15 +109,15 @@ struct Search<'a> {
     spec: &'a Spec,
     resolved: &'a Resolved,
     control: &'a Control,
-    /// What a rule is of all that is done.
+    /// The share of a rule in the progress.
     share: u64,
-    /// What is known of trials with every rule, by their numbers.
+    /// What trials show with every rule, as far as that is known, by their numbers.
     intact: Mutex<BTreeMap<usize, Arc<Intact>>>,
 }
 
 impl Search<'_> {
-    /// How many threads look: one for a script, whose interpreter does one thing at a time, and for
-    /// a program of the user's, which may count on being alone.
+    /// How many threads search: one for a script, whose interpreter does one thing at a time, and
+    /// for a program of the user's, which may count on being alone.
     fn threads(&self) -> usize {
         match self.resolved.design.script.is_some() || self.resolved.checker.is_some() {
             true => 1,
@@ -124,8 +125,8 @@ impl Search<'_> {
         }
     }
 
-    /// Looks for a run that shows that a rule is needed: the rule's row. `caught` is null if an end
-    /// was wanted before that was known.
+    /// Looks for a run that shows that a rule is needed, and returns the rule's row. `caught` is
+    /// null if the user asked for an end before that was known.
     fn rule(&self, rule: &str, doc: &str) -> Result<Value, InputError> {
         let control = self.control;
         *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
@@ -144,7 +145,7 @@ impl Search<'_> {
                 break;
             }
             match self.without(rule, trial, &mut row)? {
-                // What was cut short has shown nothing.
+                // A trial that was cut short has shown nothing.
                 Shown::Nothing | Shown::Raised if is_cancelled() => row["caught"] = Value::Null,
                 Shown::Nothing => (),
                 Shown::Raised if raised + 1 < RAISED_MAX => raised += 1,
@@ -155,7 +156,7 @@ impl Search<'_> {
         Ok(row)
     }
 
-    /// What a trial is with every rule.
+    /// Returns what a trial shows with every rule switched on. Each trial is run once.
     fn intact(
         &self,
         trial: &Trial,
@@ -176,12 +177,12 @@ impl Search<'_> {
     /// Makes a trial without a rule, and says in the rule's row what was found.
     fn without(&self, rule: &str, trial: &Trial, row: &mut Value) -> Result<Shown, InputError> {
         let Ok(on) = trial.resolve(self.resolved) else { return Ok(Shown::Nothing) };
-        // What a trial plans is no part of the whole.
+        // The trial's own work is no part of the progress.
         let cancelled = Arc::clone(&self.control.cancelled);
         let own = Control { cancelled, ..Control::default() };
         let run = |without| live(&trial.spec, &on, without, trial.txs, &own);
         let found = match run(Some(rule)) {
-            // Log structures too small for what a trial stores: it shows nothing.
+            // Log structures are too small for what the trial stores: it shows nothing.
             Err(error) if !trial.is_own() && !error.is_of_the_host => return Ok(Shown::Nothing),
             found => found?,
         };
@@ -193,7 +194,7 @@ impl Search<'_> {
         // The same run with the rule must be right, or it proves nothing about the rule.
         let intact = self.intact(trial, || run(None))?;
         match &*intact {
-            // Of what was cut short it is not known.
+            // A run that was cut short does not show that the trial is right.
             Intact::Right if self.control.cancelled.load(Ordering::Relaxed) => {
                 return Ok(Shown::Nothing);
             }
@@ -226,8 +227,8 @@ fn tell(row: &mut Value, trial: &Trial, on: &Resolved, cuts: &[Cut], violation: 
     row["history"] = json!(violation.history);
 }
 
-/// Makes so many of the trials with the design as it was asked for: a machine that is only small
-/// shows few of the corners that these reach. The first one that is wrong is the last.
+/// Runs up to `most` of the trials on the design as it was asked for: a machine that is only small
+/// shows few of the corners that these reach. Ends with the first trial that is wrong.
 pub(super) fn tried(
     spec: &Spec,
     resolved: &Resolved,
@@ -251,7 +252,8 @@ pub(super) fn tried(
         let (trial, on) = one;
         let before = control.done.load(Ordering::Relaxed);
         match live(&trial.spec, on, spec.without.as_deref(), trial.txs, control) {
-            // Structures may be too small for what it stores: another one comes in its place.
+            // Structures may be too small for what the trial stores: another one comes in its
+            // place.
             Err(error) if error.is_of_the_host => return Err(error),
             Err(error) => {
                 refused.push(error.text);

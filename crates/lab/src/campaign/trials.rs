@@ -1,4 +1,4 @@
-//! The runs in which it is to be noticed that a rule is switched off.
+//! The runs in which a rule that is switched off is to be noticed.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,9 +9,9 @@ use super::{CORES, TRANSACTIONS};
 use crate::error::InputError;
 use crate::spec::{HowMany, Resolved, Spec};
 
-/// One such run.
+/// One of these runs.
 pub(super) struct Trial {
-    /// Its place among those that are made of the user's spec.
+    /// Its place among the trials of the user's spec.
     pub number: usize,
     pub spec: Spec,
     /// Transactions of each core.
@@ -24,10 +24,10 @@ impl Trial {
         self.number < OWN_TRIALS
     }
 
-    /// What it runs.
+    /// Returns what the trial runs.
     ///
     /// # Errors
-    /// What a trial sets does not go with every machine of a user's.
+    /// When what the trial sets does not fit the user's machine.
     pub fn resolve(&self, own: &Resolved) -> Result<Resolved, InputError> {
         if self.is_own() { Ok(own.keeping_nothing()) } else { self.spec.resolve(Some(CORES)) }
     }
@@ -36,25 +36,26 @@ impl Trial {
 /// How hard a rule is looked for: seeds of each kind of trial.
 const SEEDS: u64 = 240;
 
-/// And how hard in what is left of it in later lives.
+/// The number of seeds of the trials with later lives.
 const LIVES_SEEDS: u64 = 120;
 
-/// Of so many trials of one life the first has the power fail in its recoveries, too (ours: it has
-/// no divisor in common with how often machines come again, so that all kinds are among them).
+/// Of the trials of one life, one in so many has the power fail in its recoveries, too (ours: it
+/// has no divisor in common with how often machines come again, so that all kinds are among them).
 const NESTED_EVERY: u64 = 7;
 
 /// Trials that are the user's own run.
 const OWN_TRIALS: usize = 2;
 
-/// Of each design of ours the rules that are not caught in the first trial, with the seed of the
-/// one that catches them in a campaign with seed 1: what `UPDATE=1 cargo test mutants::` wrote.
+/// For each design of ours, the rules that are not caught in the first trial, each with the seed of
+/// the trial that catches it in a campaign with seed 1: what `UPDATE=1 cargo test mutants::` wrote.
 static CAUGHT_WITH: LazyLock<BTreeMap<String, BTreeMap<String, u64>>> = LazyLock::new(|| {
     let text = include_str!("../../snapshots/mutants.json");
     serde_json::from_str(text).expect("the tests have read it")
 });
 
-/// The trials of a rule: the one in which it was caught before, if that is known, and then all of
-/// them in order. To begin there spares most of the search, four minutes of five for all designs.
+/// Returns the trials of a rule: first the one that caught it before, if that is known, and then
+/// the others in order. To begin there spares most of the search, four minutes of five for all
+/// designs.
 pub(super) fn trials_for(rule: &str, spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
     let mut trials = trials(spec, resolved);
     let ours = CAUGHT_WITH.get(resolved.design.card.name).and_then(|rules| rules.get(rule));
@@ -75,9 +76,9 @@ fn own(spec: &Spec) -> Spec {
 }
 
 /// The runs in which a mutant is looked for, from short to long, and then with other seeds again.
-/// They go round several machines: as it is; with caches so small that lines leave them in the
-/// middle of transactions; and with two controllers of one-entry queues over slow cells, so that
-/// writes overtake each other.
+/// They go round several machines: the user's as it is; that with caches so small that lines leave
+/// them in the middle of transactions; and that with two controllers of one-entry queues over slow
+/// cells, so that writes overtake each other.
 pub(super) fn trials(spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
     const SMALL: &[(&str, &str)] = &[
         ("llc.size", "256B"),
@@ -117,7 +118,7 @@ pub(super) fn trials(spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
         if words && index / 4 % 2 == 1 {
             set("workload.lock_grain", "word");
         }
-        // What a design does by itself about an abort has rules of its own.
+        // What a design does by itself at an abort has rules of its own.
         if revokes && index % 5 % 2 == 1 {
             set("workload.aborts", "40");
         }
@@ -140,7 +141,7 @@ pub(super) fn trials(spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
             set("controller.arrival_jitter", "300cycles");
         }
         let is_alone = press(&mut trial, index, resolved);
-        // Recoveries are interrupted in a few, short ones, of all these kinds.
+        // Recoveries are interrupted in a few short trials of all these kinds.
         trial.nested = index < SEEDS && index.is_multiple_of(NESTED_EVERY);
         let is_short = is_alone || trial.nested;
         trials.push((trial, if is_short { 20 } else { 20 * (1 + index / 6 % 20) }));
@@ -149,7 +150,7 @@ pub(super) fn trials(spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
     numbered.map(|(number, (spec, txs))| Trial { number, spec, txs }).collect()
 }
 
-/// The numbers of the trials in their order: after every two of one life comes one of three.
+/// The numbers of the trials in their order: a trial of three lives comes after every two of one.
 fn indices() -> Vec<u64> {
     let mut indices: Vec<u64> = (0..SEEDS + LIVES_SEEDS).collect();
     indices.sort_by_key(|&index| index.checked_sub(SEEDS).map_or(2 * index, |later| 4 * later + 3));
@@ -157,13 +158,13 @@ fn indices() -> Vec<u64> {
 }
 
 /// Makes structures small, by the `tight` values of the parameters that a design declares, and then
-/// goes into the corner that it declares. Whether the trial is to be short.
+/// goes into the corner that the design declares. Returns whether the trial is to be short.
 fn press(trial: &mut Spec, index: u64, resolved: &Resolved) -> bool {
     let design = resolved.design;
     let mut set = |path: &str, value: &str| {
         trial.settings.insert(path.into(), value.into());
     };
-    // A design that says that the cells are enough, with lines of which only a part is there.
+    // A design that says that the cells are enough is tried with lines of which a part is there.
     if design.card.needs == Needs::Nothing && index % 8 == 1 {
         set("controller.domain", "media");
     }
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
     use crate::machines;
 
-    /// What a design says that it needs is what it is tried with.
+    /// A design is tried with what it says that it needs.
     #[test]
     fn who_needs_nothing_is_tried_with_the_cells_alone() {
         for (design, is_tried) in
@@ -209,7 +210,7 @@ mod tests {
         }
     }
 
-    /// On the machines of papers as on `tiny`: what a trial sets would otherwise be refused there.
+    /// What a trial sets must fit the machines of papers as well as `tiny`, or it is refused there.
     #[test]
     fn trials_go_with_every_machine() {
         for machine in machines::names() {
@@ -224,7 +225,7 @@ mod tests {
             }
         }
     }
-    /// Fields and values that are misspelt would make trials that are left out.
+    /// A trial with a misspelt field or value would be left out.
     #[test]
     fn corners_are_of_fields_that_exist() {
         for design in designs::ALL {

@@ -14,10 +14,10 @@ use model::workload::{Stop, Workload};
 use crate::error::InputError;
 use crate::{machines, scripts, spec};
 
-/// What a machine has, as `section.key`.
+/// Settings of a machine, as `section.key` and value.
 type Pairs = [(String, String)];
 
-/// What says which memory survives.
+/// The parameter that says what survives a power failure.
 pub const DOMAIN: &str = "controller.domain";
 
 /// Ordering hardware as it was asked for: what is said here holds in every run.
@@ -27,19 +27,19 @@ pub struct Hardware {
     pub entry: &'static Entry,
     /// Its parameters.
     pub settings: Vec<(String, u64)>,
-    /// What the machine has, as `section.key` ([`machines::own_path`]).
+    /// The machine's settings that were asked for, by their paths ([`machines::own_path`]).
     pub machine: Vec<(String, String)>,
-    /// A rule of its that is switched off.
+    /// A rule of the hardware that is switched off.
     pub without: Option<&'static str>,
 }
 
 impl Hardware {
-    /// Hardware as it is.
+    /// Hardware with all its rules, and no settings.
     pub fn of(entry: &'static Entry) -> Hardware {
         Hardware { entry, settings: Vec::new(), machine: Vec::new(), without: None }
     }
 
-    /// The same without one of its rules.
+    /// Returns the same hardware without one of its rules.
     pub fn lacking(&self, rule: &'static str) -> Hardware {
         Hardware { without: Some(rule), ..self.clone() }
     }
@@ -49,8 +49,9 @@ impl Hardware {
         self.entry.card.name
     }
 
-    /// The machine `tiny` with these settings, unless others were asked for, and with what must
-    /// survive for the hardware's promise; and what of all that is not `tiny`'s own.
+    /// Returns the machine `tiny` with these settings, unless others were asked for, and with the
+    /// domain that the hardware's promise needs; and those of all these settings that are not
+    /// `tiny`'s own.
     ///
     /// # Errors
     /// What is wrong with the settings.
@@ -65,13 +66,13 @@ impl Hardware {
         Ok((config, pairs))
     }
 
-    /// These parameters, unless others were asked for.
+    /// Returns these parameters, unless others were asked for.
     pub fn with(&self, settings: &[(String, u64)]) -> Vec<(String, u64)> {
         over(settings, &self.settings)
     }
 }
 
-/// Settings by name, of which `asked` come before `others`.
+/// Joins settings by name; a setting in `asked` replaces the one in `others`.
 fn over<T: Clone>(others: &[(String, T)], asked: &[(String, T)]) -> Vec<(String, T)> {
     let is_asked = |name: &str| asked.iter().any(|(other, _)| other == name);
     let kept = others.iter().filter(|(name, _)| !is_asked(name));
@@ -90,11 +91,11 @@ pub struct Cut<'a> {
     pub cores: u8,
     /// Their programs.
     pub workload: Box<dyn Workload>,
-    /// Images of a crash point.
+    /// The number of images of a crash point, as [`Campaign::reorders`] has it.
     pub reorders: u64,
-    /// Violations after which nothing more is looked at.
+    /// The number of violations after which nothing more is looked at.
     pub violations_max: usize,
-    /// Where what is chosen of an image's orders comes from.
+    /// The seed from which the orders of images are chosen.
     pub seed: u64,
     /// The image that is asked about.
     pub image: Vec<(Word, u64)>,
@@ -104,18 +105,18 @@ pub struct Cut<'a> {
 pub enum Left {
     /// The images of its power failures.
     Images(Box<Crashes>),
-    /// Cores that wait for each other for ever, whatever the images are.
+    /// Cores wait for each other for ever, whatever the images hold.
     Stuck(String),
-    /// A script raised.
+    /// A script raised an error.
     Raised(String),
     /// The hardware says that the run does not fit it.
     Refused(String),
-    /// Somebody cancelled it.
+    /// The user cancelled it.
     Cancelled,
 }
 
 impl Cut<'_> {
-    /// What the run leaves.
+    /// Makes the run, and returns what it leaves.
     ///
     /// # Errors
     /// When the host has no room for the machine.
@@ -125,7 +126,7 @@ impl Cut<'_> {
     pub fn left(self, cancelled: &Arc<AtomicBool>) -> Result<Left, InputError> {
         let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
         let outcome = scripts::or_raised(|| self.run(&control));
-        // What was cut short says nothing.
+        // A run that was cut short says nothing.
         if cancelled.load(Ordering::Relaxed) {
             return Ok(Left::Cancelled);
         }

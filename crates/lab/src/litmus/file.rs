@@ -37,13 +37,13 @@ pub enum Step {
     Work(u64),
 }
 
-/// The most threads of a test, which is what the machine `tiny` has cores.
+/// The most threads of a test: as many as the machine `tiny` has cores.
 pub const THREADS_MAX: usize = 4;
 /// The most instructions of one `work`.
 const WORK_MAX: u64 = 10_000;
 
 const STEPS: &[&str] = &["store", "load", "wait", "order", "durable", "work"];
-/// What is no step of its own, and is looked for.
+/// Instructions that a user may look for, none of which is a step.
 const FENCES: &[&str] = &["flush", "fence", "clwb", "sfence", "ofence", "dfence", "persist"];
 const HEADS: &[&str] = &["title", "line", "volatile", "thread", "image"];
 
@@ -54,11 +54,11 @@ struct Reader {
     line: usize,
     title: Option<String>,
     variables: Vec<(String, u64)>,
-    /// Lines that are taken, in persistent and in volatile memory.
+    /// The number of lines that are taken, in persistent and in volatile memory.
     lines: [u64; 2],
     threads: Vec<Vec<Step>>,
     image: Option<(Vec<(Word, u64)>, String)>,
-    /// What threads wait for, and where they say so.
+    /// The values that loads and waits expect, each with its line in the file and its address.
     expected: Vec<(usize, u64, u64)>,
 }
 
@@ -124,7 +124,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Variables that share a line, or a line of volatile memory each.
+    /// Declares variables that share a line, or have a line of volatile memory each.
     fn declare(&mut self, volatile: bool, names: &[&str]) -> Result<(), InputError> {
         if names.len() as u64 > LINE_WORDS {
             return self.wrong(&format!("a line has {LINE_WORDS} words"));
@@ -152,7 +152,7 @@ impl Reader {
         self.wrong(&format!("`{name}` is no name; one has letters, digits and `_`, a letter first"))
     }
 
-    /// A new line, and its address.
+    /// Takes a new line, and returns its address.
     fn place(&mut self, volatile: bool) -> u64 {
         let taken = &mut self.lines[usize::from(volatile)];
         *taken += 1;

@@ -28,14 +28,14 @@ pub struct Found {
     pub seen: bool,
     /// The first image that broke the hardware's promise, whatever the test asks about.
     pub violation: Option<String>,
-    /// What a script raised.
+    /// The error that a script raised.
     pub raised: Option<String>,
     /// Why runs on one of the machines, or on all, do not fit the hardware, or what was asked for.
     pub refused: Option<String>,
 }
 
 impl Found {
-    /// Adds what a run found, in which loads had the values that the test says, or had not.
+    /// Adds what a run found; `matched` says whether its loads had the values that the test says.
     fn add(&mut self, crashes: Crashes, matched: bool) {
         if let Some(violation) = crashes.violations.into_iter().next() {
             self.violation.get_or_insert(violation.text);
@@ -63,10 +63,11 @@ const MACHINES: &[&[(&str, &str)]] = &[
     ],
 ];
 
-/// Images of one crash point: as many as there are orders, up to this, and as many more by chance.
+/// The number of images of a crash point: as many as there are orders, up to this, and if there are
+/// more, as many again by chance.
 const ORDERS_MAX: u64 = 1_000;
 
-/// Runs a test on ordering hardware; nothing if it is cancelled.
+/// Runs a test on ordering hardware. Returns nothing if it is cancelled.
 ///
 /// # Errors
 /// When the host has no room for the machine.
@@ -82,7 +83,7 @@ pub fn run(
     run_until(hardware, test, seed, cancelled, |_| false)
 }
 
-/// As [`run`], until what has been found is enough.
+/// Does as [`run`], until what has been found is enough.
 pub(super) fn run_until(
     hardware: &Hardware,
     test: &Test,
@@ -143,13 +144,13 @@ pub(super) fn run_until(
 /// Instructions before a thread's first step and before each other one.
 type Delays = Vec<(u64, u64)>;
 
-/// When threads start: each of these against each, as long as one starts at once.
+/// When threads start, in instructions: every combination in which one starts at once.
 const STARTS: &[u64] = &[0, 4, 20, 60, 200, 700];
-/// The same for tests of three and four threads, which have many more ways to do so.
+/// The same for tests of three and four threads, which have many more combinations.
 const STARTS_OF_MANY: &[u64] = &[0, 20, 200];
 /// Instructions between two steps, one of which is chosen for each step.
 const GAPS: &[u64] = &[0, 1, 3, 10, 40, 150];
-/// Runs in which there are such gaps.
+/// The number of runs in which there are such gaps.
 const GAPPED: u64 = 16;
 
 /// The delays of each run of a test; the second number of a thread is a seed for its gaps, 0 for
@@ -203,7 +204,8 @@ struct Thread {
     unflushed: Vec<Line>,
 }
 
-/// A thread looks so often for the value that it waits for: it may have come and gone.
+/// The number of times that a thread looks for the value that it waits for, which may have come and
+/// gone.
 const LOOKS: u64 = 20_000;
 
 impl Program for Thread {
@@ -224,7 +226,7 @@ impl Program for Thread {
 }
 
 impl Thread {
-    /// Whether the step found what the test says.
+    /// Does a step, and returns whether it found what the test says.
     fn step(&mut self, pm: &mut Pm<'_>, step: Step) -> bool {
         match step {
             Step::Store(address, value) => {
@@ -266,7 +268,8 @@ impl Thread {
 mod tests {
     use super::*;
 
-    /// One run in which the image is allowed, or seen, is enough, if its loads had the values.
+    /// One run in which the image is allowed, or seen, is enough, if its loads had the values that
+    /// the test says.
     #[test]
     fn what_one_of_the_runs_allows_is_allowed() {
         for (allowed, seen) in [(true, false), (false, true)] {

@@ -1,24 +1,24 @@
-//! Which of the things that there are a request is about.
+//! How many of the things that exist a request is about, and which.
 
 use serde::Deserialize;
 
 use crate::error::InputError;
 
-/// How many of the things that there are: `"all"`, or a number.
+/// How many of the things that exist: `"all"`, or a number.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(untagged)]
 pub enum HowMany {
     /// Every one.
     #[default]
     All,
-    /// So many, spread over all.
+    /// This many, spread over all.
     Some(u64),
     /// In words; only `all` is understood.
     Word(String),
 }
 
 impl HowMany {
-    /// Sees to it that it is a number above 0, or all.
+    /// Checks that this is a number above 0, or all.
     pub(super) fn check(&mut self, what: &str, shows: &str) -> Result<(), InputError> {
         let refused = match self {
             HowMany::Word(word) if word == "all" => {
@@ -66,7 +66,7 @@ impl Mutants {
         }
     }
 
-    /// Whether any is, if the design has rules.
+    /// Whether any rule is switched off, if the design has rules.
     pub fn has_any(&self) -> bool {
         *self != Mutants::All(false)
     }
