@@ -14,13 +14,14 @@ use serde_json::{Value, json};
 use super::cut::{Cut, Hardware, Left};
 use crate::error::InputError;
 
-/// So many programs a wrong rule is looked for in (ours: each of HOPS and BBB shows in fewer).
+/// The number of programs in which a wrong rule is looked for (ours: each of HOPS and BBB shows in
+/// fewer).
 pub const PROGRAMS: u64 = 1600;
 
 /// Cores that a program has at most; a test has no more threads.
 pub const CORES_MAX: u8 = 4;
 
-/// Images of a crash point (ours: chosen by chance, and there are many points).
+/// The number of images of a crash point (ours: chosen by chance, and there are many points).
 const REORDERS: u64 = 12;
 
 /// Settings by name, as an [`Entry`] takes them.
@@ -42,19 +43,19 @@ pub enum Ran {
         points: u64,
         /// Images that were checked.
         images: u64,
-        /// The first that broke the hardware's promise.
+        /// What is wrong with the first that broke the hardware's promise.
         violation: Option<String>,
     },
-    /// A script raised.
+    /// A script raised an error.
     Raised(String),
     /// The program does not fit the hardware, or its machine what was asked for.
     Refused(String),
-    /// Somebody cancelled it.
+    /// The user cancelled it.
     Cancelled,
 }
 
 impl Programs<'_> {
-    /// Those of ordering hardware.
+    /// The programs of ordering hardware.
     pub fn of(hardware: &Hardware) -> Programs<'_> {
         Programs { hardware, ways: ways(hardware.entry) }
     }
@@ -79,7 +80,7 @@ impl Programs<'_> {
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Ran, InputError> {
         let (settings, pairs, cores, program) = self.setup(number);
-        // What was asked for fits `tiny`, and perhaps not what this program has beside it.
+        // What was asked for fits `tiny`, but it may not fit this program's own settings.
         let config = match hardware.machine(&pairs) {
             Ok((config, _)) => config,
             Err(InputError { text, .. }) => return Ok(Ran::Refused(text)),
@@ -108,7 +109,7 @@ impl Programs<'_> {
         })
     }
 
-    /// What a program is: how the hardware is set up, what the machine `tiny` has that is not its
+    /// Describes a program: how the hardware is set up, what the machine has that is not `tiny`'s
     /// own, and the steps of each core.
     pub fn describe(&self, number: u64) -> Value {
         let (settings, pairs, cores, program) = self.setup(number);
@@ -139,8 +140,8 @@ impl Programs<'_> {
         (settings, pairs, 2 + (turn % u64::from(CORES_MAX - 1)) as u8, program)
     }
 
-    /// Whether a rule's absence shows in a program that leaves nothing wrong with it: which, and
-    /// what is wrong.
+    /// Looks for a program in which something is wrong without a rule and nothing is with it.
+    /// Returns the program and what is wrong.
     ///
     /// # Errors
     /// As of [`run`](Programs::run).
@@ -183,15 +184,15 @@ const RAISED_MAX: usize = 100;
 pub enum Caught {
     /// In the program of this number, which leaves what the sentence says.
     By(u64, String),
-    /// In none, but in some a script raised this.
+    /// In none, but a script raised this in some.
     Raised(String),
     /// In none.
     Not,
-    /// Somebody cancelled the search.
+    /// The user cancelled the search.
     Cancelled,
 }
 
-/// A program for each core, which follows from the seed.
+/// A program for each core, drawn from the seed.
 #[derive(Clone, Copy, Debug)]
 struct Random {
     seed: u64,
@@ -295,7 +296,7 @@ const MEDIA: &str = "controller.domain=media llc.size=256B l2.size=128B l1d.size
 const MEDIA_APART: &str = "controller.domain=media controller.count=2 controller.intlv_size=64B \
     controller.write_buffer_size=1 pm.tWRITE=400cycles llc.size=256B l2.size=128B l1d.size=128B";
 
-/// Settings of a line that ordering hardware knows.
+/// The settings of a line that ordering hardware has and takes.
 fn settings_of(order: &Entry, line: &str) -> Settings {
     let pairs = line.split_whitespace().filter_map(|pair| pair.split_once('='));
     let pairs = pairs.map(|(name, value)| (name, value.parse().expect("a number")));
@@ -306,8 +307,8 @@ fn settings_of(order: &Entry, line: &str) -> Settings {
 }
 
 /// The ways in which ordering hardware is set up: those of [`SETTINGS`] that mean something to it,
-/// and each small size and each choice that it declares and none of those has. Of a script, whose
-/// names mean what it says, what it declares is all.
+/// and each small size and each choice that it declares and none of those has. A script, whose
+/// names mean what the script says, has only what it declares.
 fn ways(order: &Entry) -> Vec<Settings> {
     let mut ways: Vec<Settings> = Vec::new();
     let ours = if order.script.is_some() { &SETTINGS[..1] } else { SETTINGS };
