@@ -48,7 +48,7 @@ struct Control {
 
 #[pymethods]
 impl Control {
-    /// Of a simulation that may use so many threads, or one for each processor.
+    /// Controls a simulation that may use so many threads, or one for each processor.
     #[new]
     #[pyo3(signature = (threads = None))]
     fn new(threads: Option<usize>) -> Control {
@@ -140,7 +140,7 @@ fn battery(
     answer(py, || lab::battery(&designs, machine, cores, &settings))
 }
 
-/// Refuses an experiment that cannot be, and runs nothing.
+/// Refuses an experiment that is impossible, and runs nothing.
 #[pyfunction]
 fn check(py: Python<'_>, spec: &str) -> PyResult<()> {
     answer(py, || lab::check(spec))
@@ -182,8 +182,8 @@ fn fail(py: Python<'_>, message: &str) -> PyResult<()> {
     answer(py, || panic!("{message}"))
 }
 
-/// It takes the global lock, also of a Python that could do without: what hooks are lent is looked
-/// at by one thread at a time ([`script`]).
+/// The module takes the global lock, also in a Python that could do without, because what hooks are
+/// lent must be looked at by one thread at a time ([`script`]).
 #[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     panics::install_hook();

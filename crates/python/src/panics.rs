@@ -1,4 +1,4 @@
-//! A panic below becomes a message, not a stack trace in the middle of the user's table.
+//! Turns a panic below into a message, not a stack trace in the middle of the user's table.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,11 +8,11 @@ use std::sync::Once;
 use lab::scripts::scripted::Raised;
 
 thread_local! {
-    /// What the hook saw last on this thread: the message with its place in the source.
+    /// What the hook saw last on this thread: the panic's message with its place in the source.
     static SEEN: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Set to anything, it brings the default report of a panic back.
+/// If this is set to anything, a panic has its default report, too.
 const DEBUG: &str = "INDELIBLE_DEBUG";
 
 /// Replaces the hook that prints a panic by one that remembers it, once per process.
@@ -29,17 +29,17 @@ pub(crate) fn install_hook() {
     });
 }
 
-/// Why some work did not end.
+/// Why some work panicked.
 pub(crate) enum Caught {
-    /// A script raised something: a sentence for the user.
+    /// A script raised an error: a sentence for the user.
     Raised(Box<Raised>),
     /// A bug of ours.
     Panic(String),
 }
 
-/// The result of `work`, or the message of its panic.
+/// Returns the result of `work`, or the message of its panic.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Caught> {
-    // Nothing that `work` may have left half done is used again: a panic ends the experiment.
+    // What `work` may have left half done is not used again: a panic ends the experiment.
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| match payload.downcast::<Raised>() {
         Ok(raised) => Caught::Raised(raised),
         Err(payload) => Caught::Panic(

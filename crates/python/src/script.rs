@@ -1,9 +1,9 @@
 //! Designs that users write in Python: how one is found, and how its hooks are called.
 //!
-//! A class is told to the simulator once, by `indelible.scripts.about`, and is for ever an entry of
-//! the registry's kind. Its hooks are called with the global lock, on the stack of the thread.
-//! What they raise ends the run with a sentence that names their line; of `power_loss`, `recover`
-//! and `boot` it is a violation of the power failure that they are told of.
+//! The simulator is told of a class once, by `indelible.scripts.about`, which makes it an entry of
+//! the registry's kind for ever. The hooks are called with the global lock, on the stack of the
+//! thread. An error that they raise ends the run with a sentence that names the line; one of
+//! `power_loss`, `recover` or `boot` is a violation of the power failure that the hook is told of.
 
 mod arguments;
 mod below;
@@ -39,7 +39,7 @@ pyo3::create_exception!(
     "The power failed (again) before a write took effect; let it pass."
 );
 
-/// Adds what scripts use to the module, and has them found.
+/// Adds what scripts use to the module, and has scripts found by [`find`].
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     lab::scripts::found_by(find);
     module.add("PowerLoss", module.py().get_type::<PyPowerLoss>())?;
@@ -50,7 +50,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyGasp>()
 }
 
-/// What of the package the hooks need.
+/// What the hooks need from the package.
 struct Package {
     scripts: Py<PyModule>,
     wait: Py<PyAny>,
@@ -74,7 +74,8 @@ fn package(py: Python<'_>) -> &Package {
     })
 }
 
-/// A text that is for ever: names in cards and counters are few, and come again and again.
+/// Returns a copy of a text that is never freed: names in cards and counters are few, and come
+/// again and again.
 fn interned(text: &str) -> &'static str {
     static TEXTS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
     let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,16 +88,16 @@ fn interned(text: &str) -> &'static str {
     kept
 }
 
-/// Where and how a script went wrong, in what was asked of it.
+/// Says where a script went wrong and how, in the hook that was called.
 fn explained(py: Python<'_>, error: PyErr, name: &str, hook: &str) -> String {
     let text = error.to_string();
-    // With its traceback, which `value` has only from Python 3.12 on.
+    // The error keeps its traceback, which `value` has only from Python 3.12 on.
     let error = error.into_value(py);
     let told = package(py).scripts.bind(py).call_method1("explained", (error, name, hook));
     told.and_then(|told| told.extract()).unwrap_or(text)
 }
 
-/// The script of a name: see [`lab::scripts::Find`].
+/// Finds the script of a name: see [`lab::scripts::Find`].
 fn find(name: &str) -> Result<Option<&'static lab::scripts::Entry>, InputError> {
     Python::attach(|py| {
         let scripts = package(py).scripts.bind(py);
@@ -116,7 +117,7 @@ fn find(name: &str) -> Result<Option<&'static lab::scripts::Entry>, InputError> 
     })
 }
 
-/// The entry of a class by a name, or of a log on it, made when it is asked for first.
+/// Returns the entry of a class by a name, or of a log on it, made at the first request.
 fn entry_of(
     class: Bound<'_, PyType>,
     log: Option<String>,
@@ -128,7 +129,7 @@ fn entry_of(
     let py = class.py();
     let about = package(py).scripts.bind(py).call_method1("about", (&class, name))?;
     let about = about.cast_into::<PyDict>()?;
-    // A class may have been changed in place.
+    // The text of `about` is a part of the key: a class may have been changed in place.
     let key = (class.as_ptr() as usize, log, interned(name), about.repr()?.to_string());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(entry) = known().get_or_insert_default().get(&key) {
@@ -148,7 +149,7 @@ fn entry_of(
     let script = PyScript { name, class, brings_stores, overridden, cells };
     let entry = scripted::entry(&about, log, Arc::new(script))
         .map_err(|text| crate::InputError::new_err(format!("{name}: {text}")))?;
-    // The class is part of the entry, so that its address belongs to nobody else.
+    // The class is part of the entry, so that no other class ever has its address.
     Ok(known().get_or_insert_default().entry(key).or_insert(entry))
 }
 
@@ -221,46 +222,47 @@ fn field_of(field: &Bound<'_, PyDict>) -> PyResult<Field> {
     })
 }
 
-/// Parameters, cores, bytes of memory, and whether the caches survive: on what else a script is
-/// told of a machine its structures may depend in size, and not in kind.
+/// The parameters, the cores, the bytes of memory, and whether the caches survive. A script's
+/// structures may depend on what else it is told of a machine in size, and not in kind.
 type SetUp = (Vec<(String, u64)>, u8, u64, bool);
 
-/// Of so many interrupted recoveries one has the class be loaded anew (ours: to load it takes as
-/// long as a power failure, and who relies on variables shows that at others, too).
+/// After one in so many interrupted recoveries the class is loaded anew (ours: to load it takes as
+/// long as a power failure, and a script that relies on variables shows that at others, too).
 const LOADED_EVERY: u64 = 16;
 
 /// A class that is a design.
 #[derive(Debug)]
 struct PyScript {
     name: &'static str,
-    /// What hooks of a machine's first life are called on.
+    /// The class on which the hooks of a machine's first life are called.
     class: Py<PyType>,
     brings_stores: bool,
-    /// The hooks that it changes.
+    /// The hooks that the class changes.
     overridden: HashSet<String>,
-    /// Whether it has cells of its own, which are behind the memory in an image, set up in ways in
-    /// which it was asked already.
+    /// Whether the design has cells of its own, which are behind the memory in an image, by how it
+    /// is set up, as far as that was asked before.
     cells: Mutex<HashMap<SetUp, bool>>,
 }
 
 thread_local! {
-    /// Of each script, which is for ever, by where it is. Of runs beside each other none has to do
-    /// with another's, and what is left of one goes with its thread.
+    /// The next life under each script, by the address of the script, which is never freed. Runs
+    /// beside each other have nothing to do with one another, and what is left of one goes with its
+    /// thread.
     static LIVES: RefCell<HashMap<*const PyScript, Life>> = RefCell::default();
 }
 
-/// What there is of a machine's next life.
+/// What is known of a machine's next life.
 #[derive(Default)]
 struct Life {
-    /// The class, loaded anew: what was put in its variables, and in those of its module, was lost
-    /// with the power.
+    /// The class, loaded anew, because what was put in its variables, and in those of its module,
+    /// was lost with the power.
     class: Option<Py<PyType>>,
     /// How often recovery was interrupted since a machine was switched on.
     interrupted: u64,
 }
 
 impl PyScript {
-    /// Does something with this thread's, without calling Python.
+    /// Does something with this thread's life of the script, without calling Python.
     fn with_life<R>(&self, work: impl FnOnce(&mut Life) -> R) -> R {
         LIVES.with_borrow_mut(|lives| work(lives.entry(self).or_default()))
     }
@@ -269,8 +271,8 @@ impl PyScript {
         self.overridden.contains(hook)
     }
 
-    /// The class without what a machine that is switched on has put in its variables, loaded
-    /// when it is asked for first.
+    /// Returns the class without what a machine that is switched on has put in its variables,
+    /// loaded at the first request.
     fn anew<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
         let known = self.with_life(|life| life.class.as_ref().map(|class| class.clone_ref(py)));
         if let Some(class) = known {
@@ -284,14 +286,14 @@ impl PyScript {
         Ok(class)
     }
 
-    /// Has what was put in the variables of the class loaded anew be lost, too.
+    /// Forgets what was put in the variables of the class loaded anew, too.
     fn forget(&self) {
-        // What goes may be Python that runs.
+        // Dropping it may run Python, so it is dropped outside of the borrow.
         let gone = self.with_life(|life| life.class.take());
         drop(gone);
     }
 
-    /// What a design is set up with.
+    /// Returns what a design is set up with.
     fn setup<'py>(&self, py: Python<'py>, given: &Given<'_>) -> PyResult<Bound<'py, PyAny>> {
         let shape = given.shape;
         let settings = PyDict::new(py);
@@ -321,7 +323,7 @@ impl PyScript {
         if let Some(has) = known().get(&key) {
             return *has;
         }
-        // Python runs without the lock: another thread may ask meanwhile, and finds the same.
+        // Python runs without this lock: another thread may ask meanwhile, and finds the same.
         let structures = or_raise(py, self.structures(py, given), self.name, "hardware");
         let has = structures.iter().any(|structure| structure.kept_by == KeptBy::Cells);
         known().insert(key, has);
@@ -341,20 +343,20 @@ impl PyScript {
     }
 }
 
-/// What a script answers, or the end of the run with what it raised.
+/// Returns what a script answers, or ends the run with the error that it raised.
 fn or_raise<T>(py: Python<'_>, result: PyResult<T>, name: &str, hook: &str) -> T {
     result.unwrap_or_else(|error| raise_error(py, error, name, hook))
 }
 
-/// Ends the run with what a script raised.
+/// Ends the run with the error that a script raised.
 fn raise_error(py: Python<'_>, error: PyErr, name: &str, hook: &str) -> ! {
     let declined = error.is_instance_of::<crate::InputError>(py);
     let text = explained(py, error, name, hook);
     if declined { decline(text) } else { raise(text) }
 }
 
-/// What a script answers of what one power failure left, where the power may fail again. What it
-/// raises of its own is told of that power failure.
+/// Returns what a script answers about what one power failure left, where the power may fail again.
+/// An error that the script raises of its own is told of that power failure.
 fn or_lost<T>(
     py: Python<'_>,
     (result, lost): (PyResult<T>, bool),
@@ -364,10 +366,10 @@ fn or_lost<T>(
 ) -> Result<T, PowerLoss> {
     match result {
         Ok(answer) if !lost => Ok(answer),
-        // Who hides that the power failed has not gone on either.
+        // A hook that hides that the power failed has not gone on either.
         Ok(_) => Err(PowerLoss),
         Err(error) if lost && error.is_instance_of::<PyPowerLoss>(py) => Err(PowerLoss),
-        // What was asked for does not fit.
+        // The script says that what was asked for does not fit.
         Err(error) if error.is_instance_of::<crate::InputError>(py) => {
             raise_error(py, error, name, hook)
         }
@@ -400,7 +402,7 @@ impl Script for PyScript {
                 let setup = self.setup(py, given)?;
                 self.anew(py)?.call_method1("recover", (image, setup)).map(drop)
             });
-            // Who is interrupted leaves nothing in variables to whoever comes after.
+            // An interrupted recovery must leave nothing in variables for the next one.
             let is_forgotten = answer.1
                 && self.with_life(|life| {
                     life.interrupted += 1;
@@ -422,7 +424,7 @@ impl Script for PyScript {
                 let design = class.call_method1("boot", (image, setup))?;
                 self.hooks(py, (&class, design), has_cells)
             });
-            // From now on it is that machine's, which may fail as the one before.
+            // From now on the class is that machine's, whose power may fail like the one before.
             self.forget();
             self.place_endless(py, image, &answer.0, "boot");
             or_lost(py, answer, self.name, "boot", |text| image.call_raised(text))
@@ -435,7 +437,7 @@ impl Script for PyScript {
 }
 
 impl PyScript {
-    /// Of what was ended because it does not end, says where that was.
+    /// If a hook was ended because it does not end, adds where in the script that was.
     fn place_endless<T>(
         &self,
         py: Python<'_>,

@@ -5,7 +5,7 @@ use model::workload::Flush;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Adds the arguments to the module, for whoever asks of what kind one is.
+/// Adds the arguments to the module, for scripts that ask of what kind an argument is.
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Tx>()?;
     module.add_class::<Load>()?;
@@ -56,7 +56,7 @@ impl From<&hooks::Load> for Load {
     }
 }
 
-/// A store to an aligned word: what it was and what it is now. It leaves the core at `leaves`.
+/// A store to an aligned word: what the word held and holds now. It leaves the core at `leaves`.
 #[pyclass(frozen, get_all, module = "indelible.design")]
 #[derive(Debug)]
 pub(super) struct Store {
@@ -87,10 +87,11 @@ impl From<&hooks::Store> for Store {
     }
 }
 
-/// What a program asks for besides loads and stores, of ordering hardware: `kind` is `flush` (write
-/// `line` back: it stays in the caches if `keep`, the core waits if `waits`, and `why` is of what
-/// kind the write is), `order` (what was stored survives if what is stored later does) or `durable`
-/// (it is there). Earlier stores have left the core, and loads their values, at `drained`.
+/// A fence or a flush of a program, on ordering hardware. `kind` is `flush` (write `line` back: the
+/// line stays in the caches if `keep`, the core waits if `waits`, and `why` is the kind of the
+/// write), `order` (what was stored survives if what is stored later does) or `durable` (what was
+/// stored is durable). Earlier stores have left the core, and loads have their values, at
+/// `drained`.
 #[pyclass(frozen, get_all, module = "indelible.design")]
 #[derive(Debug)]
 pub(super) struct Fence {

@@ -1,4 +1,4 @@
-//! The floor that a script stands on.
+//! The machine below a design in a script.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,8 +21,8 @@ use super::image::{line, line_data, within, word};
 use super::lent::Lent;
 use super::package;
 
-/// What a design stands on, for as long as one of its hooks lasts; and the events that it was given
-/// and that are not due.
+/// The machine below a design, for as long as one of its hooks lasts; and the events that the
+/// design entered and that are not due yet.
 #[pyclass(frozen, name = "Below", module = "indelible.design")]
 #[derive(Default)]
 pub(super) struct PyBelow {
@@ -34,15 +34,15 @@ pub(super) struct PyBelow {
     /// When the stores before the flush or fence that the hook is about have left their core; 0 in
     /// any other hook.
     drained: AtomicU64,
-    /// What the hook is about happens from this cycle on.
+    /// The cycle from which on what the hook is about happens.
     from: AtomicU64,
     events: Mutex<Slab<Py<PyAny>>>,
 }
 
-/// No time is later (ours: what is added to it overflows nothing).
+/// A cycle that no time reaches (ours: what is added to it overflows nothing).
 pub(super) const LATEST: u64 = 1 << 62;
 
-/// Lends the floor to a hook, which is `event` or not.
+/// Lends the machine below to a hook; `in_event` says whether the hook is `event`.
 pub(super) fn lend<'py, T>(
     lent: &Bound<'py, PyBelow>,
     below: &mut Below<Token>,
@@ -51,12 +51,12 @@ pub(super) fn lend<'py, T>(
 ) -> T {
     lent.get().in_event.store(in_event, Ordering::Relaxed);
     lent.get().is_still.store(false, Ordering::Relaxed);
-    // SAFETY: It is borrowed for longer than the loan.
+    // SAFETY: The machine is borrowed for longer than the loan.
     let _loan = unsafe { lent.get().of.lend(below) };
     hook(lent)
 }
 
-/// Lends the floor to a hook that changes nothing.
+/// Lends the machine below to a hook that changes nothing.
 pub(super) fn lend_still<'py, T>(
     lent: &Bound<'py, PyBelow>,
     below: &Below<Token>,
@@ -65,12 +65,12 @@ pub(super) fn lend_still<'py, T>(
     let this = lent.get();
     this.in_event.store(false, Ordering::Relaxed);
     this.is_still.store(true, Ordering::Relaxed);
-    // SAFETY: It is borrowed for longer than the loan, in which it is only looked at.
+    // SAFETY: The machine is borrowed for longer than the loan, in which it is only looked at.
     let _loan = unsafe { this.of.lend(ptr::from_ref(below).cast_mut()) };
     hook(lent)
 }
 
-/// What lies between when something is sent and when it is at its controller.
+/// The way that something goes from when it is sent until it is at its controller.
 #[derive(Clone, Copy)]
 enum Way {
     Nothing,
@@ -83,7 +83,7 @@ impl PyBelow {
         self.of.look("below")
     }
 
-    /// The floor, for a method that changes something of it.
+    /// Returns the machine below, for a method that changes something of it.
     fn changed(&self) -> PyResult<&mut Below<Token>> {
         if self.is_still.load(Ordering::Relaxed) {
             return Err(PyRuntimeError::new_err(
@@ -97,12 +97,12 @@ impl PyBelow {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What stands for an event until it is due.
+    /// Returns the token that stands for an event until the event is due.
     fn token(&self, event: Py<PyAny>) -> Token {
         Token(self.events().insert(event))
     }
 
-    /// Who is told: the design, unless it has nothing to tell itself.
+    /// The part that is told: the design, unless it has nothing to tell itself.
     pub(super) fn notify(&self, tell: Bound<'_, PyAny>) -> Notify<Token> {
         match tell.is_none() {
             true => Notify::Nobody,
@@ -114,17 +114,17 @@ impl PyBelow {
         tell.map_or(Notify::Nobody, |tell| self.notify(tell))
     }
 
-    /// The event that a token stands for, which is due.
+    /// Takes the event that a token stands for and that is due.
     pub(super) fn take(&self, token: Token) -> Py<PyAny> {
         self.events().remove(token.0)
     }
 
-    /// The event that a token stands for.
+    /// Returns the event that a token stands for.
     pub(super) fn look(&self, py: Python<'_>, token: Token) -> Py<PyAny> {
         self.events()[token.0].clone_ref(py)
     }
 
-    /// A core of the machine, or the refusal of one that it has not.
+    /// Returns a core of the machine, or refuses one that the machine does not have.
     fn core(&self, core: u8) -> PyResult<CoreId> {
         let cores = self.below()?.shape.cores;
         if core >= cores {
@@ -133,7 +133,7 @@ impl PyBelow {
         Ok(CoreId(core))
     }
 
-    /// The line of an address, or the refusal of one outside of persistent memory.
+    /// Returns the line of an address, or refuses an address outside of persistent memory.
     fn line_of(&self, address: u64) -> PyResult<Line> {
         within(address, 1, self.below()?.shape.capacity, false)?;
         Ok(Line::of(address))
@@ -150,8 +150,8 @@ impl PyBelow {
         Ok(Write { line: line(address)?, data: line_data(data)?, mask, class: class(kind)? })
     }
 
-    /// A time, or the refusal of one at which nothing can happen any more: what is sent has a way
-    /// to go.
+    /// Returns a time, or refuses one at which nothing can happen any more. What is sent has a way
+    /// to go, and may have been sent earlier by that.
     fn time(&self, at: u64, way: Way) -> PyResult<Cycle> {
         let below = self.below()?;
         let (now, later) = match way {
@@ -168,8 +168,8 @@ impl PyBelow {
         Ok(Cycle(at))
     }
 
-    /// A time of a flush or fence, or the refusal of one at which an earlier store has not left the
-    /// core: what it stored is not there to be flushed.
+    /// Returns a time of a flush or fence, or refuses one at which an earlier store has not left
+    /// the core: what it stored is not there to be flushed.
     fn time_of_fence(&self, at: u64, way: Way) -> PyResult<Cycle> {
         let drained = self.drained.load(Ordering::Relaxed);
         match at < drained {
@@ -181,13 +181,13 @@ impl PyBelow {
         }
     }
 
-    /// The hook is about what happens from this cycle on: nothing is read before.
+    /// Notes the cycle from which on what the hook is about happens: nothing can be read before.
     pub(super) fn is_about(&self, from: Cycle) {
         self.from.store(from.0, Ordering::Relaxed);
     }
 
-    /// The hook is about a flush or fence, before which stores have left their core at `drained`;
-    /// or it is over.
+    /// Notes that the hook is about a flush or fence before which stores have left their core at
+    /// `drained`; 0 when that hook is over.
     pub(super) fn is_about_fence(&self, drained: u64) {
         self.drained.store(drained, Ordering::Relaxed);
     }
@@ -205,8 +205,8 @@ fn class(kind: &str) -> PyResult<Class> {
     })
 }
 
-/// What a hook asks whether something could have become durable: each time it goes on as if it had,
-/// or had not.
+/// What a hook asks whether a write could have become durable. The answer is different each time,
+/// and the hook goes on as if the write had become durable, or had not.
 #[pyclass(frozen, name = "Arrived", module = "indelible.design")]
 #[derive(Default)]
 pub(super) struct PyArrived {
@@ -221,7 +221,7 @@ impl PyArrived {
         Ok(self.of.get("arrived")?())
     }
 
-    /// It is asked, and is not the answer.
+    /// Refuses an `arrived` that is tested, and not called.
     fn __bool__(&self) -> PyResult<bool> {
         Err(PyTypeError::new_err("`arrived` is asked, once for each write: `if arrived():`"))
     }
@@ -234,30 +234,30 @@ pub(super) fn lend_arrived<T>(
     hook: impl FnOnce(&Bound<'_, PyArrived>) -> PyResult<T>,
 ) -> PyResult<T> {
     let lent = Bound::new(py, PyArrived::default())?;
-    // SAFETY: It is borrowed for longer than the loan, and of its lifetime nobody hears.
+    // SAFETY: It outlives the loan, and its `'static` lifetime does not escape.
     let _loan = unsafe { lent.get().of.lend(ptr::from_mut(&mut arrived).cast()) };
     hook(&lent)
 }
 
 #[pymethods]
 impl PyBelow {
-    /// Has `event` called at a cycle: work that nobody waits for.
+    /// Has `event` called at a cycle, for work that no core waits for.
     fn at(&self, at: u64, event: Py<PyAny>) -> PyResult<()> {
         let at = self.time(at, Way::Nothing)?;
         self.changed()?.at(at, self.token(event));
         Ok(())
     }
 
-    /// Lets a core go on at a cycle that a hook answered `WAIT`: one wake for each such answer. One
-    /// that comes before the answer is kept for it, so one too many ends a later wait early.
+    /// Lets a core go on at a cycle for which a hook answered `WAIT`. Each such answer needs one
+    /// wake. A wake that comes before its answer is kept, so one too many ends a later wait early.
     fn wake(&self, core: u8, at: u64) -> PyResult<()> {
         let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
         self.changed()?.wake(core, at);
         Ok(())
     }
 
-    /// Says of an asynchronous design that a transaction of a core, and all before it on that core,
-    /// are durable; the core hears of it at a cycle.
+    /// Announces, for an asynchronous design, that a transaction of a core, and all before it on
+    /// that core, are durable. The core hears of it at a cycle.
     fn durable(&self, core: u8, tx: u64, at: u64) -> PyResult<()> {
         let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
         self.changed()?.durable(core, TxId(tx), at);
@@ -282,11 +282,11 @@ impl PyBelow {
         Ok(self.below()?.memory.controller_of(line))
     }
 
-    /// Reads the line at an address from memory: the request is at its controller at `at`; returns
+    /// Reads the line at an address from memory. The request is at its controller at `at`. Returns
     /// when the answer leaves.
     fn read(&self, at: u64, address: u64) -> PyResult<u64> {
         let (line, from) = (self.line_of(address)?, self.from.load(Ordering::Relaxed));
-        // A core may be far ahead of what is due, which is all that is past for a write.
+        // A core may be far ahead of what is due, before which alone a write is refused.
         if at < from {
             return Err(PyValueError::new_err(format!(
                 "cycle {at} is past: what the hook is about begins at {from}"
@@ -296,9 +296,9 @@ impl PyBelow {
         Ok(self.changed()?.memory.read(at, line).0)
     }
 
-    /// Sends words to the log, past the caches, from an address on: whole lines, the rest of which
-    /// has its newest bytes, one a cycle. They are at their controllers `shape.path` cycles later.
-    /// The design is told of each line that is durable. Returns how many there are.
+    /// Sends words to the log, past the caches, from an address on, in whole lines, one a cycle;
+    /// the rest of a line has its newest bytes. They are at their controllers `shape.path` cycles
+    /// later. The design is told of each line that is durable. Returns how many lines there are.
     #[pyo3(signature = (at, address, words, *, tell = None, kind = "log"))]
     fn log(
         &self,
@@ -333,7 +333,7 @@ impl PyBelow {
         Ok(lines.end - lines.start)
     }
 
-    /// Sends a line, or the bytes of it that `mask` selects, one bit a byte: it is at its
+    /// Sends a line, or the bytes of it that `mask` selects, one bit a byte. It is at its
     /// controller `shape.path` cycles later. With `direct` it is there at that cycle, by a path of
     /// the design's own, where it may overtake an eviction of the line.
     #[pyo3(signature = (at, address, data, *, tell = None, kind = "data", mask = u64::MAX, direct = false))]
@@ -358,10 +358,10 @@ impl PyBelow {
         Ok(())
     }
 
-    /// Has the line at an address written back if it is dirty: it leaves a first level at `at`, is
-    /// at its controller `shape.walk` cycles later, and stays in the caches if `keep`. False: it is
-    /// neither dirty nor on its way, and nobody is told. Its bytes are durable then, unless the
-    /// design has `TAKEN` them.
+    /// Has the line at an address written back if it is dirty. The line leaves a first level at
+    /// `at`, is at its controller `shape.walk` cycles later, and stays in the caches if `keep`.
+    /// Returns False if the line is neither dirty nor on its way: the design is not told, and the
+    /// bytes are durable then, unless the design has `TAKEN` them.
     #[pyo3(signature = (at, address, *, tell = None, kind = "data", keep = true))]
     fn write_back(
         &self,
@@ -382,8 +382,8 @@ impl PyBelow {
         Ok(is_under_way)
     }
 
-    /// Has the line at an address written back as a flush of a core does that it makes at `at`: if
-    /// it is dirty, it walks through the caches, and the core's next `fence` waits for it.
+    /// Has the line at an address written back as a flush of a core at `at` does: if the line is
+    /// dirty, it walks through the caches, and the core's next `fence` waits for it.
     #[pyo3(signature = (core, at, address, *, keep = true, kind = "data"))]
     fn flush(&self, core: u8, at: u64, address: u64, keep: bool, kind: &str) -> PyResult<()> {
         let (core, at) = (self.core(core)?, self.time_of_fence(at, Way::Walk)?);
@@ -392,7 +392,7 @@ impl PyBelow {
         Ok(())
     }
 
-    /// What a fence answers that waits until what its core has flushed, or stored past the caches,
+    /// The answer to a fence that waits until what its core has flushed, or stored past the caches,
     /// is durable: a cycle, or `WAIT`, whose wake then comes by itself.
     fn fence(&self, py: Python<'_>, core: u8, at: u64) -> PyResult<Py<PyAny>> {
         let (core, at) = (self.core(core)?, self.time_of_fence(at, Way::Nothing)?);
@@ -421,7 +421,8 @@ impl PyBelow {
         Ok(())
     }
 
-    /// Gives a write to its controller in this moment; only from `event`, and only if it has room.
+    /// Gives a write to its controller at this moment; only from `event`, and only if the
+    /// controller has room.
     #[pyo3(signature = (at, address, data, *, kind = "data", mask = u64::MAX))]
     fn give(
         &self,

@@ -28,14 +28,14 @@ pub(super) struct PyHooks {
     design: Py<PyAny>,
     below: Py<PyBelow>,
     has: Has,
-    /// What it said last that it has counted.
+    /// The counts that the design reported last.
     counted: RefCell<HashMap<&'static str, u64>>,
     audits: Audits,
-    /// What is told of a power failure from when saving was found to change the design.
+    /// What every further power failure is told, once saving was found to change the design.
     changed: RefCell<Option<String>>,
 }
 
-/// When the hooks are called again that are asked about power failures.
+/// When hooks that are asked about power failures are called again.
 #[derive(Default)]
 struct Audits {
     power_loss: Audit,
@@ -43,21 +43,21 @@ struct Audits {
     is_so: Audit,
 }
 
-/// When a hook that is to leave the design as it was, because the run goes on behind a power
-/// failure, is called again to see whether it did: when it says more than it ever said, and one
-/// time in [`AUDIT_EVERY`].
+/// When a hook is called again to see whether it left the design as it was, which it must, because
+/// the run goes on after a power failure: when it says more than it ever said, and one time in
+/// [`AUDIT_EVERY`].
 #[derive(Default)]
 struct Audit {
     calls: Cell<u64>,
-    /// One more than the most that it said when it was called again.
+    /// One more than the most that the hook said until now.
     most: Cell<u64>,
 }
 
-/// Ours: it costs a sixteenth of what these hooks take.
+/// How often a hook is called again. Ours: it costs a sixteenth of what these hooks take.
 const AUDIT_EVERY: u64 = 16;
 
 impl Audit {
-    /// Whether a call in which so much was said is one of them.
+    /// Whether the hook is called again after a call in which it said so much.
     fn is_due(&self, said: u64) -> bool {
         let calls = self.calls.replace(self.calls.get() + 1);
         let is_due = said >= self.most.get() || calls.is_multiple_of(AUDIT_EVERY);
@@ -84,13 +84,13 @@ struct Has {
     counters: bool,
 }
 
-/// What a hook that says when something goes on may answer.
+/// What a hook may answer that says when something goes on.
 fn answers(hook: &str, asked: Cycle) -> String {
     let wait = if matches!(hook, "fill" | "transfer" | "evict") { "" } else { "WAIT or " };
     format!("it answers nothing, {wait}a whole number from {} on", asked.0)
 }
 
-/// What is wrong with a hook that says something else when it is called again at once.
+/// The error of a hook that says something else when it is called again at once.
 fn changes(hook: &str) -> String {
     format!(
         "determinism: `{hook}` changes the design, whose run goes on: called again at once, it \
@@ -134,7 +134,7 @@ impl PyHooks {
         })
     }
 
-    /// Calls a hook that stands on the floor below, about what happens from a cycle on.
+    /// Calls a hook with the machine below, about what happens from a cycle on.
     fn call<'py>(
         &self,
         py: Python<'py>,
@@ -180,7 +180,7 @@ impl PyHooks {
         }
     }
 
-    /// When a hook says that something goes on: at once if it says nothing.
+    /// Returns when a hook says that something goes on: at once if it says nothing.
     fn when(&self, answer: &Bound<'_, PyAny>, hook: &str, asked: Cycle) -> Cycle {
         if answer.is_none() {
             return asked;
@@ -188,7 +188,7 @@ impl PyHooks {
         if answer.hasattr("send").unwrap_or(false) {
             self.refuse(&format!("`{hook}` has a `yield`, and answers with `return`"));
         }
-        // Which Python takes for a number.
+        // Python takes a truth value for a number.
         let is_truth = answer.is_instance_of::<PyBool>();
         match answer.extract::<u64>() {
             Ok(at) if !is_truth && (asked.0..below::LATEST).contains(&at) => Cycle(at),
@@ -204,12 +204,13 @@ impl PyHooks {
         }
     }
 
-    /// Ends the run with what is wrong with an answer.
+    /// Ends the run with what is wrong with an answer of the design.
     fn refuse(&self, text: &str) -> ! {
         raise(format!("{}: {text}", self.name))
     }
 
-    /// What it says could have become durable: lines, or the bytes of them that a mask selects.
+    /// Returns what the design says could have become durable: lines, or the bytes of them that a
+    /// mask selects.
     fn tried<'py>(
         &self,
         py: Python<'py>,
@@ -234,7 +235,7 @@ impl PyHooks {
         Ok(writes)
     }
 
-    /// What it has counted: sums, so that a part of a run has what was added.
+    /// Returns what the design has counted: sums, so that a part of a run has what was added.
     fn counts(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
         let counts = self.design.bind(py).call_method0("counters")?;
         let mut found = Vec::new();

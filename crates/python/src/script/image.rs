@@ -15,7 +15,7 @@ use pyo3::types::PyBytes;
 use super::PyPowerLoss;
 use super::lent::Lent;
 
-/// The durable bytes after a power failure, for as long as the hook lasts that was given them.
+/// The durable bytes after a power failure, for as long as the hook lasts to which they are lent.
 #[pyclass(frozen, name = "Image", module = "indelible.design")]
 #[derive(Default)]
 pub(super) struct PyImage {
@@ -25,34 +25,34 @@ pub(super) struct PyImage {
     reads: AtomicU64,
 }
 
-/// More reads than any recovery ends with (ours: they take Python two seconds, and a campaign makes
-/// thousands of recoveries).
+/// A number of reads that no recovery which ends reaches (ours: they take Python two seconds, and a
+/// campaign makes thousands of recoveries).
 const READS_MAX: u64 = 16_000_000;
 
-/// The last breath of a machine, for as long as the hook lasts that was given it.
+/// The last breath of a machine, for as long as the hook lasts to which it is lent.
 #[pyclass(frozen, name = "Gasp", module = "indelible.design")]
 #[derive(Default)]
 pub(super) struct PyGasp {
     of: Lent<Gasp<'static, 'static>>,
     has_cells: bool,
-    /// Whether what is saved is only told, and goes nowhere.
+    /// Whether what is saved is only noted, and goes nowhere.
     tells: bool,
     lost: AtomicBool,
     bytes: AtomicU64,
     digest: AtomicU64,
 }
 
-/// What a hook saved: how many bytes, and which and where in short.
+/// What a hook saved: how many bytes, and a digest of which and where.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) bytes: u64,
     digest: u64,
 }
 
-/// Bytes behind the memory in which a design may have cells (ours: no design has a gigabyte).
+/// The bytes behind the memory in which a design may have cells (ours: no design has a gigabyte).
 const CELLS: u64 = 1 << 30;
 
-/// Lends an image to a hook; also whether the power failed meanwhile.
+/// Lends an image to a hook. Also returns whether the power failed meanwhile.
 pub(super) fn lend<T>(
     py: Python<'_>,
     image: &mut Image<'_>,
@@ -64,15 +64,15 @@ pub(super) fn lend<T>(
         Err(error) => return (Err(error), false),
     };
     let result = {
-        // SAFETY: It is borrowed for longer than the loan, and of its lifetime nobody hears.
+        // SAFETY: The image outlives the loan, and its `'static` lifetime does not escape.
         let _loan = unsafe { lent.get().of.lend(ptr::from_mut(image).cast()) };
         hook(&lent)
     };
     (result, lent.get().lost.load(Ordering::Relaxed))
 }
 
-/// Lends a last breath to a hook; also whether the battery was empty before its end, and what the
-/// hook saved, or would have if that is only told.
+/// Lends a last breath to a hook. Also returns whether the battery was empty before the hook's end,
+/// and what the hook saved, or would have saved if that is only noted.
 pub(super) fn lend_gasp<T>(
     py: Python<'_>,
     gasp: &mut Gasp<'_, '_>,
@@ -94,7 +94,7 @@ pub(super) fn lend_gasp<T>(
     ((result, lost.load(Ordering::Relaxed)), told)
 }
 
-/// A word's address, or the refusal of one that is none.
+/// Returns a word by its address, or refuses an address that is none of a word.
 pub(super) fn word(address: u64) -> PyResult<Word> {
     if !address.is_multiple_of(WORD_BYTES) {
         return Err(PyValueError::new_err(format!("{address:#x} is not the address of a word")));
@@ -102,7 +102,7 @@ pub(super) fn word(address: u64) -> PyResult<Word> {
     Ok(Word::of(address))
 }
 
-/// A line's address, or the refusal of one that is none.
+/// Returns a line by its address, or refuses an address that is none of a line.
 pub(super) fn line(address: u64) -> PyResult<Line> {
     if !address.is_multiple_of(LINE_BYTES) {
         return Err(PyValueError::new_err(format!("{address:#x} is not the address of a line")));
@@ -110,7 +110,7 @@ pub(super) fn line(address: u64) -> PyResult<Line> {
     Ok(Line::of(address))
 }
 
-/// The refusal of bytes outside of persistent memory, or of the cells behind it.
+/// Refuses bytes outside of persistent memory and, if there are any, of the cells behind it.
 pub(super) fn within(address: u64, bytes: u64, capacity: u64, has_cells: bool) -> PyResult<()> {
     let end = if has_cells { capacity + CELLS } else { capacity };
     match address.checked_add(bytes) {
@@ -121,7 +121,7 @@ pub(super) fn within(address: u64, bytes: u64, capacity: u64, has_cells: bool) -
     }
 }
 
-/// The bytes of a line, or the refusal of more or fewer.
+/// Returns the bytes of a line, or refuses more or fewer.
 pub(super) fn line_data(data: &[u8]) -> PyResult<LineData> {
     data.try_into().map_err(|_| {
         PyValueError::new_err(format!("a line has {LINE_BYTES} bytes, and not {}", data.len()))
@@ -133,14 +133,14 @@ impl PyImage {
         self.of.get("image")
     }
 
-    /// The image, if it has so many bytes at an address.
+    /// Returns the image, if it has so many bytes at an address.
     fn at(&self, address: u64, bytes: u64) -> PyResult<&mut Image<'static>> {
         let image = self.image()?;
         within(address, bytes, image.capacity(), self.has_cells)?;
         Ok(image)
     }
 
-    /// The image, for one more read.
+    /// Returns the image for one more read, or ends a hook that reads too much.
     fn read(&self, address: u64, bytes: u64) -> PyResult<&mut Image<'static>> {
         let image = self.at(address, bytes)?;
         if self.reads.fetch_add(1, Ordering::Relaxed) >= READS_MAX {
@@ -190,8 +190,8 @@ impl PyImage {
         self.done(image.set_word(word, value))
     }
 
-    /// Changes the bits of a word that `mask` selects, unless they are so already: then nothing is
-    /// written, and what decides that is not read.
+    /// Changes the bits of a word that `mask` selects. If they are so already, nothing is written,
+    /// and what decides that does not count as read.
     #[pyo3(signature = (address, value, mask = u64::MAX))]
     fn merge_word(&self, address: u64, value: u64, mask: u64) -> PyResult<()> {
         let (image, word) = (self.at(address, WORD_BYTES)?, word(address)?);
@@ -206,7 +206,7 @@ impl PyImage {
         self.done(image.set_line(line, &data, mask))
     }
 
-    /// What was written before is durable before anything that is written after.
+    /// Has what was written before be durable before anything that is written after.
     fn fence(&self) -> PyResult<()> {
         self.image()?.fence();
         Ok(())
@@ -225,7 +225,7 @@ impl PyGasp {
         })
     }
 
-    /// Notes what is saved, behind what was saved before.
+    /// Notes what is saved, after what was saved before.
     fn note(&self, address: u64, bytes: usize, data: impl Hash) {
         let mut hasher = DefaultHasher::new();
         (self.digest.load(Ordering::Relaxed), address, data).hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! What a hook is lent for as long as it lasts.
+//! What a hook is lent for as long as the hook lasts.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// A place for what is lent, which Python may keep for longer.
+/// A place for what is lent. Python may keep the place for longer.
 pub(super) struct Lent<T>(AtomicPtr<T>);
 
-/// Until it is dropped, also by a panic, something is lent.
+/// Something is lent until this is dropped, also by a panic.
 pub(super) struct Loan<'a, T>(&'a Lent<T>);
 
 impl<T> Default for Lent<T> {
@@ -22,32 +22,32 @@ impl<T> Lent<T> {
     /// Lends something.
     ///
     /// # Safety
-    /// It is alive, and nobody else uses it, for as long as the loan is there. If others look at it
-    /// meanwhile, it is only looked at.
+    /// The thing is alive for as long as the loan exists, and no other code uses it. If other code
+    /// reads it meanwhile, the hook only reads it, too.
     #[must_use]
     pub(super) unsafe fn lend(&self, thing: *mut T) -> Loan<'_, T> {
         self.0.store(thing, Ordering::Relaxed);
         Loan(self)
     }
 
-    /// What is lent, for a method that changes nothing.
+    /// Returns what is lent, for a method that changes nothing.
     ///
     /// # Errors
-    /// That the hook has ended to which it was lent.
+    /// When the hook to which it was lent has ended.
     pub(super) fn look(&self, name: &str) -> PyResult<&T> {
         // SAFETY: As of `get`.
         unsafe { self.0.load(Ordering::Relaxed).as_ref() }.ok_or_else(|| ended(name))
     }
 
-    /// What is lent; a method asks for it once, after it has checked its arguments.
+    /// Returns what is lent. A method calls this once, after it has checked its arguments.
     ///
     /// # Errors
-    /// That the hook has ended to which it was lent.
+    /// When the hook to which it was lent has ended.
     #[expect(clippy::mut_from_ref, reason = "see SAFETY")]
     pub(super) fn get(&self, name: &str) -> PyResult<&mut T> {
-        // SAFETY: A loan ends before what it points at goes, and whoever has that borrowed waits
-        // for the hook. Methods run one at a time, under the global lock, and none has two of these
-        // in use or hands one on.
+        // SAFETY: A loan ends before what it points at goes, and the caller that has that borrowed
+        // waits for the hook. Methods run one at a time, under the global lock, and none has two of
+        // these in use or hands one on.
         unsafe { self.0.load(Ordering::Relaxed).as_mut() }.ok_or_else(|| ended(name))
     }
 }
