@@ -75,7 +75,7 @@ fn what_the_machine_was_asked_for_adds_up() {
             ];
             assert!(falling.is_sorted_by(|above, below| above >= below), "{line}: {falling:?}");
             let reads = number("/pm_reads");
-            // What a design reads after the last program's end takes nobody's time.
+            // What a design reads after the last program's end takes no core's time.
             let timed = number("/controllers/pm_read_cycles/count");
             let reads_on = READ_ON.contains(&design);
             assert!(timed == reads || timed < reads && reads_on, "{line}: {timed} of {reads}");
@@ -120,7 +120,8 @@ fn aborted_transactions_are_counted_apart() {
     }
 }
 
-/// Cutting the power changes nothing of what runs on: whoever is watched takes the same time.
+/// Cutting the power changes nothing of the run, which goes on: with a campaign it takes the same
+/// time.
 #[test]
 fn a_campaign_does_not_disturb_the_run() {
     let campaign = |points, nested| Campaign {
@@ -150,7 +151,7 @@ fn a_campaign_does_not_disturb_the_run() {
     }
 }
 
-/// Who asks for epochs gets them, and the row is otherwise the same.
+/// A request for epochs gets them, and the row is otherwise the same.
 #[test]
 fn counting_epochs_changes_nothing_else() {
     for (design, workload) in every_pair() {
@@ -215,8 +216,8 @@ fn a_cancelled_run_ends_and_says_so() {
     assert_eq!((&row["cancelled"], &row["txs"]), (&true.into(), &0.into()));
 }
 
-/// Where the machine says so, designs that use translation for nothing pay for it, too; where it
-/// does not, the sizes of TLBs change nothing.
+/// Where the machine says so, designs that do not use translation pay for it, too; where it does
+/// not, the sizes of TLBs change nothing.
 #[test]
 fn walks_take_time_under_every_design_if_they_are_to() {
     for design in ["native", "undo@x86", "silo"] {
@@ -275,9 +276,9 @@ fn clwb_may_drop_lines_as_clflushopt_does() {
     assert!(cycles("no") * 10 > cycles("yes") * 11, "where cores share the banks");
 }
 
-/// Where one store is in flight at a time, flushes do not overlap, which costs whoever flushes and
-/// not hardware that does it by itself; what is done is the same. A core in order has a buffer of
-/// its own.
+/// Where one store is in flight at a time, flushes do not overlap, which costs software that
+/// flushes and not hardware that writes back by itself; what is done is the same. A core in order
+/// has a buffer of its own.
 #[test]
 fn one_store_in_flight_costs_those_that_flush() {
     let row = |design: &str, machine: &str, stores: &str| {
@@ -346,7 +347,7 @@ fn walks_overlap_with_fences() {
     assert!(with * 4 < without * 5, "{with} {without}");
 }
 
-/// Of stores of which one is in flight at a time none queues behind another one of its core.
+/// If one store is in flight at a time, none queues behind another one of its core.
 #[test]
 fn a_store_that_is_alone_in_flight_waits_for_no_other() {
     let of_a_line = |block: u64| {

@@ -227,7 +227,8 @@ fn a_mistake_is_one_sentence() {
     assert!(differ.is_empty(), "{differ}");
 }
 
-/// Of words whose lines transactions share, a design of lines takes back more than an abort stored.
+/// If transactions share the lines of their words, a line-granular design takes back more than an
+/// aborted transaction stored.
 #[test]
 fn an_abort_in_lines_that_are_shared_is_a_mistake() {
     for design in ["undo@dpo", "undo@x86"] {
@@ -271,7 +272,7 @@ fn a_log_that_is_too_small_is_told_the_size_that_would_do() {
         let asked = |kib: u64| {
             let error = lab::run(&with(kib).to_string(), &Control::default()).err()?.to_string();
             let (_, size) = error.split_once("--set pm.log_size=").expect("a size");
-            // While a transaction runs nobody knows how much more it stores.
+            // While a transaction runs it is not known how much more it stores.
             let (size, _) = size.split_once("KiB")?;
             Some(size.parse::<u64>().unwrap_or_else(|_| panic!("{line}: {error}")))
         };
@@ -284,7 +285,7 @@ fn a_log_that_is_too_small_is_told_the_size_that_would_do() {
     }
 }
 
-/// Of LAD's undo areas it is the one that gives them more room.
+/// The setting that limits LAD's undo areas is the one that gives them more room.
 #[test]
 fn a_full_undo_area_is_raised_by_what_limits_it() {
     for (settings, flag) in

@@ -1,10 +1,10 @@
-//! Persist buffers: what they send when, and what they count, where a program is made for it.
+//! Persist buffers: what they send and when, and what they count, under programs made for that.
 
 use crate::programs::{at, counted, on};
 use model::meters::Stall;
 use model::units::CoreId;
 
-/// Entries of HOPS's persist buffer that nobody asks for are sent one an interval: a fence that
+/// Entries of HOPS's persist buffer for which no core waits are sent one an interval: a fence that
 /// comes later has nothing to wait for.
 #[test]
 fn a_lazy_persist_buffer_sends_an_entry_an_interval() {
@@ -27,8 +27,8 @@ fn a_lazy_persist_buffer_sends_an_entry_an_interval() {
     }
 }
 
-/// A persist buffer hears that another core waits for it one way later, whatever happens there
-/// meanwhile: stores, with each of which it looks for an entry to send.
+/// A persist buffer hears one way later that another core waits for it, even if its own core stores
+/// meanwhile: with each store the buffer looks for an entry to send.
 #[test]
 fn a_persist_buffer_hears_of_who_waits_for_it_a_way_later() {
     let waits = |stores: u64| {

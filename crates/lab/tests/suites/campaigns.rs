@@ -23,7 +23,7 @@ use crate::common::{bring, crash, request};
 
 type Answer = Result<Outcome, Failure>;
 
-/// Brings a design with two rules of which every run is made by the test.
+/// Brings a design with two rules, all of whose runs are made by the test.
 fn puppet(name: &'static str, run: impl Fn(Order<'_>) -> Answer + Sync + 'static) {
     let (run, rules) = (Box::leak(Box::new(run)), &[("one", " First."), ("two", " Second.")]);
     let (needless, needless_with): (&[_], &[_]) = (&[], &[]);
@@ -54,7 +54,7 @@ fn wrong(text: &str) -> Violation {
     }
 }
 
-/// Finds this if it is wrong, and nothing otherwise.
+/// Finds this violation if `is_wrong`, and nothing otherwise.
 fn found(order: Order<'_>, is_wrong: bool, text: &str) -> Answer {
     changed(order, |crashes| crashes.violations.extend(is_wrong.then(|| wrong(text))))
 }
@@ -125,7 +125,7 @@ fn what_later_lives_find_is_counted_together_and_told_with_all_that_came_before(
         let is_last = order.run.campaign.as_ref().is_some_and(|campaign| campaign.keep == 0);
         changed(order, |crashes| {
             let Some(cut) = cut else { return };
-            // One that says something in each of its fields.
+            // A cut that says something in each of its fields.
             if is_last && cut.order > 0 && cut.nested.is_some() {
                 crashes.violations.push(wrong("old"));
             }
@@ -153,7 +153,7 @@ fn what_later_lives_find_is_counted_together_and_told_with_all_that_came_before(
     assert_eq!(names.map(|name| told[name].clone()), expect);
 }
 
-/// Without it nobody could tell what that image holds.
+/// Without that a user could not tell what the image holds.
 #[test]
 fn an_image_in_which_writes_came_early_says_which_did() {
     let answer = crash("undo@x86 queue without=order_log_before_store");
@@ -174,7 +174,7 @@ fn machines_boot_only_from_what_a_right_life_left() {
     assert_eq!(wrong["boots"], 0);
     assert_eq!(wrong["violations"].as_array().map(Vec::len), Some(5));
     assert_eq!(wrong["stopped"], true);
-    // One is enough of what is known to be wrong.
+    // One violation is enough for a design that is known to be wrong.
     let line = "redo@x86 scribble txs=60 lives=2 without=fence_waits";
     let broken = crash(line);
     assert_eq!(broken["violations"].as_array().map(Vec::len), Some(1), "{broken}");
@@ -182,7 +182,7 @@ fn machines_boot_only_from_what_a_right_life_left() {
     assert_eq!(crash("silo scribble txs=20 lives=2")["stopped"], false);
 }
 
-/// An image of any life is enough.
+/// It is enough if an image of any life was checked.
 #[test]
 fn a_campaign_has_checked_something_if_one_of_its_lives_has() {
     for checks in 0..3 {
@@ -200,8 +200,8 @@ fn a_campaign_has_checked_something_if_one_of_its_lives_has() {
     }
 }
 
-/// Of all lives together: a window of transactions that are not durable may be open at the end of
-/// each. But one core does not answer for another.
+/// All lives count together: a window of transactions that are not durable may be open at the end
+/// of each. But one core does not answer for another.
 #[test]
 fn a_campaign_says_something_if_half_of_what_each_core_acknowledged_was_announced() {
     for (name, announced) in [("mute", [0, 0]), ("shy", [5, 5]), ("open", [6, 6]), ("odd", [6, 2])]
@@ -242,7 +242,7 @@ fn what_recovery_takes_is_told_as_a_mean_and_the_most() {
     assert_eq!((&answer["recovery"], &answer["nested_points"]), (&expect, &json!(11)));
 }
 
-/// Otherwise a program that fails is what the user gave, and a deadlock ours.
+/// Otherwise a program that fails is the user's mistake, and a deadlock is a defect of ours.
 #[test]
 fn a_later_life_a_rule_that_is_off_and_a_users_design_are_to_blame_for_a_bad_end() {
     puppet("stuck", |order| match order.without.is_some() || order.run.boot.is_some() {
@@ -283,12 +283,12 @@ fn a_mutant_is_caught_only_where_the_same_run_with_the_rule_is_right() {
     assert_eq!((&two["caught"], &two["intact"]), (&json!(false), &json!("with it, too")), "{two}");
 }
 
-/// A log that is too small with its rule says so, and one that is written over shows that.
+/// A log that is too small says so with its rule, and is written over without it, which shows.
 #[test]
 fn a_mutant_is_caught_where_the_same_run_with_the_rule_is_refused() {
     puppet("small", |order| match (order.without, seed(&order)) {
         (None, 2) => Err(Failure::Stopped(Stop::Input("too small".into()))),
-        // Nothing is shown by one that is refused without it.
+        // A run that is refused without the rule shows nothing.
         (Some("two"), 2) => Err(Failure::Stopped(Stop::Input("too small".into()))),
         (without, seed) => {
             let is_wrong = without.is_some() && (seed == 2 || seed == 3);
@@ -303,8 +303,8 @@ fn a_mutant_is_caught_where_the_same_run_with_the_rule_is_refused() {
     assert_eq!(two["seed"], 3, "{two}");
 }
 
-/// What it raises is not what the rule is for; and it is asked no more when it raises again and
-/// again.
+/// What a mutant raises is not what the rule is for; and a mutant that raises again and again is
+/// not tried any further.
 #[test]
 fn a_mutant_that_only_raises_is_not_caught() {
     let notes = Notes::default();
@@ -370,13 +370,13 @@ fn trials_are_other_runs_than_the_users_and_end_with_the_first_that_is_wrong() {
             );
         })
     });
-    // What is set of the user's workload is not carried to that of trials.
+    // Settings of the user's workload are not carried to the workload of trials.
     let line = "tried hash cores=1 txs=2 nested=false without=one trials=9 workload.buckets=8";
     let trials = &crash(line)["trials"];
     let runs = noted(&notes);
     let firsts: Vec<_> = runs.iter().filter_map(|(first, _)| *first).collect();
-    // The campaign itself, and of trials the first has its recoveries interrupted. Every third has
-    // more lives.
+    // The campaign itself comes first. The first trial has its recoveries interrupted, and every
+    // third has more lives.
     let expect = [(1, false), (1, true), (241, false), (4, false), (242, false), (5, false)];
     assert_eq!(firsts, expect);
     assert!(runs.len() > firsts.len(), "later lives");
@@ -396,7 +396,7 @@ fn a_trial_says_whether_its_recoveries_were_interrupted() {
     });
     let answer = crash("nested scribble cores=1 txs=2 nested=false trials=1");
     assert_eq!(answer["trials"]["wrong"]["nested"], true, "{answer}");
-    // Of a design that is wrong as it is no trials are made.
+    // No trials are made of a design that is wrong as it is.
     assert_eq!(crash("nested scribble cores=1 txs=2 trials=1")["trials"], Value::Null);
 }
 
@@ -437,7 +437,7 @@ fn a_campaign_that_is_interrupted_says_so_and_begins_nothing() {
         }
         answer
     });
-    // The campaign itself is the first; of trials the third has more lives.
+    // The campaign itself is the first run; the third trial has more lives.
     for (rest, runs) in [("lives=2", 2), ("mutants=true", 2), ("trials=9", 4)] {
         let control = Control::default();
         let answer = ask(&format!("cut scribble cores=1 txs=20 {rest}"), &control);
@@ -490,7 +490,7 @@ fn which_flushes_and_fences_are_left_out_is_up_to_the_seed() {
     assert_eq!(seen, [4, 5, 6, 7]);
 }
 
-/// Of what an interruption left undone it is not known whether it would have been noticed.
+/// What an interruption left undone might have been noticed, or not.
 #[test]
 fn what_was_not_left_out_to_the_end_is_not_called_unnoticed() {
     for is_wrong in [false, true] {
@@ -530,14 +530,14 @@ fn only_what_is_wrong_with_the_campaign_itself_is_kept() {
     assert_eq!(kept, 0);
 }
 
-/// Also when the campaign itself was done.
+/// This holds after the campaign itself was done, too.
 #[test]
 fn a_checker_that_cannot_be_run_any_more_ends_whatever_it_was_asked_for() {
     let runs = r#"echo >> "$0.runs"; "#;
     let plain = Bench::new(&format!("{runs}{VERIFY}"));
     let images =
         plain.ask("undo@x86 replay", GOOD).expect("a campaign")["checker"]["images"].clone();
-    // It was asked about garbage, too.
+    // The checker was asked about garbage, too.
     let most = images.as_u64().expect("a number") + 1;
     let script = format!("{runs}[ $(wc -l < \"$0.runs\") -le {most} ] || exec ./nothing\n{VERIFY}");
     for rest in ["leave_out=all", "mutants=true"] {

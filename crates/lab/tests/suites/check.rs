@@ -26,7 +26,8 @@ pub const GOOD: &str = "\
     fence
     mark it is written";
 
-/// Where a flag says so the record is whole, and the flag is there when the program has said so.
+/// If the flag is set the record is whole, and the flag is set when the program has said that the
+/// record is written.
 pub const VERIFY: &str = r#"
     word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
     flag=$(word "$1" 0)
@@ -249,7 +250,7 @@ fn transactions_and_a_checker_go_together() {
     for design in ["silo", "undo@x86", "kiln", "ssp"] {
         assert_eq!(bench.texts(&format!("{design} replay"), trace), [""; 0], "{design}");
     }
-    // It is done once: two transactions, and then such as do nothing.
+    // The trace is done once: it has two transactions, and further ones do nothing.
     assert_eq!(bench.answer("silo replay", trace)["txs"], 2);
     let more = bench.answer("silo replay txs=4", trace);
     assert_eq!((&more["txs"], &more["violations"]), (&json!(2), &json!([])));
@@ -286,7 +287,8 @@ fn a_store_log_has_its_markers_as_marks() {
     assert_eq!(bench.texts("undo@x86 replay", &flushed), [""; 0]);
 }
 
-/// What is left out, of how many places, and whether that was noticed.
+/// Returns what was left out, at which place, how many times it occurs, and whether that was
+/// noticed.
 fn left_out(found: &Value) -> Vec<(u64, String, u64, Option<bool>)> {
     let rows = found["left_out"].as_array().expect("a list");
     let row = |row: &Value| {
@@ -314,7 +316,7 @@ fn a_flush_or_a_fence_that_is_left_out_is_noticed_if_it_is_needed() {
         ]
     };
     assert_eq!(asked("undo@x86"), rows([true; 5]));
-    // Persist buffers need fences alone, and caches that survive nothing.
+    // Persist buffers need fences alone, and caches that survive need nothing.
     assert_eq!(asked("undo@hops"), rows([false, false, true, false, true]));
     assert_eq!(asked("undo@eadr"), rows([false; 5]));
     // What comes from one place in the program is one row.
@@ -343,7 +345,7 @@ fn of_a_program_that_is_wrong_nothing_is_left_out() {
     assert_eq!(found["left_out"], json!([]));
 }
 
-/// Each rule is looked for as without it.
+/// The search for each rule is the same as without `leave_out`.
 #[test]
 fn mutants_are_caught_also_where_flushes_are_left_out() {
     let bench = Bench::new(VERIFY);
@@ -352,7 +354,7 @@ fn mutants_are_caught_also_where_flushes_are_left_out() {
     assert!(mutants.len() > 5 && mutants.iter().all(|row| row["caught"] == true), "{found}");
 }
 
-/// From when the user wants an end on nothing is counted that was not asked.
+/// Once the user wants an end, nothing is counted that the checker was not asked about.
 #[test]
 fn an_interrupted_campaign_counts_what_the_checker_was_asked() {
     let bench = Bench::new(
@@ -378,13 +380,13 @@ fn an_interrupted_campaign_counts_what_the_checker_was_asked() {
     let found: Value = serde_json::from_str(&answer.expect("an answer")).expect("JSON");
     let images = found["checker"]["images"].as_u64().expect("a number") as usize;
     assert_eq!(found["cancelled"], true);
-    // It was asked about what is left in the end, and about garbage, and what it was asked about
-    // last may have no answer.
+    // The checker was asked about what is left in the end, too, and about garbage, and what it was
+    // asked about last may have no answer.
     assert!((images + 2..=images + 3).contains(&runs()), "{} for {images}", runs());
     assert!(found["points"].as_u64() < found["crash_points"].as_u64(), "{found}");
 }
 
-/// Nothing is said of images that it was not run on.
+/// Nothing is said of images that the checker was not run on.
 #[test]
 fn a_checker_that_cannot_be_run_in_the_middle_of_a_campaign_ends_it() {
     let bench = Bench::new(
@@ -474,7 +476,7 @@ fn what_does_not_go_with_a_checker_is_refused() {
     }
 }
 
-/// What images held in two words, as a checker has seen them.
+/// Returns what images held in two words, as a checker has seen them.
 fn pairs(trace: &str) -> Vec<String> {
     let bench = Bench::new(
         r#"
@@ -538,8 +540,8 @@ fn what_was_flushed_is_durable_behind_the_fence_however_much_came_after_it() {
     assert!(bench.texts("undo@x86 replay", &late)[0].contains("exit code 2"));
 }
 
-/// Of more lines than all combinations can be tried of, each one is missed alone, and is there
-/// alone.
+/// With more lines than all combinations can be tried for, each line is missing alone in one image,
+/// and there alone in another.
 #[test]
 fn each_line_of_many_may_be_the_one_that_is_missing() {
     let lines = || (0..12).map(|line| 0x10000 + 64 * line);

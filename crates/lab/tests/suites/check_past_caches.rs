@@ -13,7 +13,7 @@ const VERIFY: &str = r#"
         esac
     done"#;
 
-/// What is wrong with a program of one thread.
+/// Returns what is wrong with a program of one thread.
 fn texts(line: &str, program: &str) -> Vec<String> {
     let trace = format!("region 0x10000 4096\nmeasured\n{program}\nmark 7\nwork 50");
     Bench::new(VERIFY).texts(line, &trace)
@@ -28,7 +28,7 @@ fn a_store_past_the_caches_is_durable_behind_a_fence_also_where_caches_survive()
         assert!(found[0].contains("7 was durable, and there is 0"), "{design}: {found:?}");
         assert_eq!(texts(&line, &format!("{store}\nfence")), [""; 0], "{design}");
     }
-    // Its buffers bring the store to memory, and survive.
+    // The buffers of BBB bring the store to memory, and survive.
     assert_eq!(texts("undo@bbb replay", store), [""; 0]);
     assert_eq!(texts("undo@hops replay", &format!("{store}\nfence")), [""; 0]);
     // What goes through the caches needs no fence where they survive.

@@ -3,7 +3,8 @@
 
 use crate::check::Bench;
 
-/// A thread stores a value, and another one, which has seen it, a second value that says so.
+/// A trace in which a thread stores a value, and another one, which has seen it, a second value
+/// that says so.
 fn trace(is_interleaved: bool, makes_durable: bool) -> String {
     let interleaved = if is_interleaved { "interleaved" } else { "" };
     let durable = if makes_durable { "flush 0x10000\nfence" } else { "flush 0x10000" };
@@ -51,7 +52,7 @@ fn what_another_thread_has_flushed_is_not_durable_before_that_ones_fence() {
     let texts = Bench::new(VERIFY).texts("undo@x86 replay", &trace(true, false));
     let expect = "memory has the store of line 11, and not that of line 7";
     assert!(texts[0].ends_with(expect), "{texts:?}");
-    // What epochs order they order between threads, too.
+    // Epochs order stores between threads, too.
     assert_eq!(Bench::new(VERIFY).texts("undo@hops replay", &trace(true, false)), [""; 0]);
 }
 
@@ -86,12 +87,12 @@ fn transactions_of_threads_are_checked_by_the_oracle() {
         store 0x10100 3
         commit";
     for design in ["undo@x86", "silo", "lad", "hops", "loc-wal", "ssp", "kiln"] {
-        // What is done once is so whatever was asked for.
+        // The trace is done once, whatever was asked for.
         let mut request = crate::common::request(&format!("{design} replay points=all txs=5"));
         request["script"] = serde_json::json!(["mine.trace", text]);
         let answer = crate::common::crash_as(&request);
         assert_eq!((&answer["cores"], &answer["txs"]), (&2.into(), &2.into()), "{answer}");
-        // Three transactions do not fill a window: it ends before one is durable.
+        // Three transactions do not fill a window: the run ends before one is durable.
         let is_checked = *design != *"loc-wal";
         assert_eq!(answer["checked"], is_checked, "{answer}");
         assert_eq!(answer["announced_few"], !is_checked, "{answer}");
@@ -127,6 +128,6 @@ fn what_a_thread_stores_has_left_its_core_when_the_next_one_goes_on() {
         let row: serde_json::Value = serde_json::from_str(&row).expect("JSON");
         row["cycles"].as_u64().expect("a number")
     };
-    // Who tells the world how far it has come waits for that, and for nothing else.
+    // A mark waits for the same, and for nothing else.
     assert_eq!(cycles(""), cycles("mark done"));
 }

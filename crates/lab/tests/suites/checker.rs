@@ -1,4 +1,4 @@
-//! What is told of a program of the user's that checks images, if it is that which is wrong.
+//! What is told when the user's program that checks images is itself wrong.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ fn a_checker_that_says_much_or_leaves_somebody_behind_is_not_waited_for() {
             format!("exit code 3: and then {much}"),
         ),
         ("head -c 99999 /dev/zero; exit 1", format!("exit code 1: {}{much}", " ".repeat(201))),
-        // It has left the group that is ended with the checker, and has its output.
+        // The process has left the group that is ended with the checker, and holds its output.
         ("setsid sleep 5 & echo no; exit 1", "exit code 1: no".to_owned()),
     ] {
         let start = Instant::now();
@@ -52,8 +52,8 @@ fn a_checker_that_says_much_or_leaves_somebody_behind_is_not_waited_for() {
     }
 }
 
-/// Only of one that refuses nothing it is asked whether it looks: this one takes garbage for a flag
-/// that nobody knows.
+/// Only a checker that refuses nothing is suspected of not looking: this one takes garbage for a
+/// flag that it does not know.
 #[test]
 fn a_checker_that_accepts_garbage_looks_if_it_refuses_anything_else() {
     let lenient = VERIFY.replace(r#"[ "$flag" = 0 ] || [ "$flag" = 1 ]"#, "true");

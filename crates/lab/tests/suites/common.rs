@@ -22,8 +22,7 @@ use serde_json::{Map, Value, json};
 /// The names of `ONLY=mine,yours`, if that is in the environment: designs, and ordering hardware,
 /// which stands for itself and for every design on it.
 ///
-/// # Panics
-/// When there is nothing of such a name: everything would pass.
+/// When nothing has such a name: everything would pass.
 pub fn only() -> Option<String> {
     let only = std::env::var("ONLY").ok()?;
     let every = || designs::ALL.iter().chain(designs::ORDERS);
@@ -205,7 +204,7 @@ pub fn without_host(mut answer: Value) -> String {
     answer.to_string()
 }
 
-/// A design with its structures as small as mutants have them.
+/// The settings that make a design's structures as small as mutants have them.
 pub fn tight(entry: &designs::Entry) -> String {
     let is_tight = |field: &&Field| !field.tight.is_empty() && field.name != "log_lines";
     let fields = entry.fields.iter().filter(is_tight);

@@ -6,9 +6,9 @@ use model::design::Needs;
 use model::params::Field;
 use serde_json::json;
 
-/// How a workload is made small enough for every point of a variant to be checked, and for every
-/// write of every recovery if it is nested: there are as many of these as the square of a write
-/// set. Four cores have as many transactions in all as two.
+/// Returns settings that make a workload small enough for every point of a variant to be checked,
+/// and for every write of every recovery if it is nested: there are as many of these as the square
+/// of a write set. Four cores have as many transactions in all as two.
 fn small(workload: &str, variant: &str) -> &'static str {
     let is_nested = !variant.contains("nested=false");
     let is_brief = is_nested || variant.contains("cores=4");
@@ -41,8 +41,8 @@ fn workloads() -> impl Iterator<Item = &'static str> {
     workloads::ALL.iter().map(|entry| entry.about.name)
 }
 
-/// A variant with a log that does not grow with the run: otherwise recovery does, which is done at
-/// every point. With four cores the log is as long as by default.
+/// Gives a variant a log that does not grow with the run: otherwise recovery grows, too, which is
+/// done at every point. With four cores the log is as long as by default.
 fn bounded(design: &str, workload: &str, variant: &str) -> String {
     let has_ring = durable()
         .filter(|entry| entry.card.name == design)
@@ -54,17 +54,16 @@ fn bounded(design: &str, workload: &str, variant: &str) -> String {
     variant.to_owned()
 }
 
-/// The workloads that every corner is looked for with; the others do more in a transaction.
+/// The workloads with which every corner is looked for; the others do more in a transaction.
 const MICRO: &[&str] = &["array", "btree", "hash", "queue", "rbtree", "scribble"];
 
-/// The designs on every workload, each with one of the variants, another one with the next
-/// workload.
+/// Every design on every workload, each with one of the variants, which take turns.
 fn every(designs: &[&str], variants: &[&str]) -> Vec<String> {
     every_nth(1, 0, designs, variants)
 }
 
-/// The same, with one in so many of the workloads that are no micro-benchmarks, other ones at each
-/// turn and for the next design.
+/// The same with one in so many of the workloads that are no micro-benchmarks; each turn, and each
+/// further design, takes other ones.
 fn every_nth(nth: usize, turn: usize, designs: &[&str], variants: &[&str]) -> Vec<String> {
     let others = workloads().filter(|workload| !MICRO.contains(workload));
     let all: Vec<&str> = MICRO.iter().copied().chain(others).collect();
@@ -94,8 +93,8 @@ fn micro(designs: &[&str], variants: &[&str]) -> Vec<String> {
     lines
 }
 
-/// A design on `scribble` with every one of the variants, and with each of them on half of the
-/// other micro-benchmarks by turns.
+/// A design on `scribble` with every one of the variants, and on half of the other micro-benchmarks
+/// by turns with each of them.
 fn half_of_micro(design: &str, variants: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     for (index, workload) in MICRO.iter().enumerate() {
@@ -108,7 +107,7 @@ fn half_of_micro(design: &str, variants: &[String]) -> Vec<String> {
     lines
 }
 
-/// With one of three seeds by turns; `make soak` gives more.
+/// A trial with one of three seeds by turns; `make soak` gives more.
 fn trial(design: &str, workload: &str, variant: &str, turn: usize) -> String {
     let small = small(workload, variant);
     let bounded = bounded(design, workload, variant);
@@ -116,7 +115,8 @@ fn trial(design: &str, workload: &str, variant: &str, turn: usize) -> String {
     format!("{design} {workload} {small} seed={seed} {bounded} {}", fewer(design, workload))
 }
 
-/// Designs that write a page for a store have as many points as others with fewer transactions.
+/// Designs that write a page for a store. They have as many points as others with fewer
+/// transactions.
 const COPY_PAGES: &[&str] = &["shadow-paging"];
 
 fn fewer(design: &str, workload: &str) -> &'static str {
@@ -146,7 +146,7 @@ fn two_cores() {
     all_hold(every(&names(), &["cores=2 nested=false"]));
 }
 
-/// After each of its writes.
+/// The power fails again after each write of recovery.
 #[test]
 fn a_recovery_is_interrupted_and_done_again() {
     all_hold(every_nth(3, 0, &names(), &["cores=1", "cores=2"]));
@@ -179,7 +179,7 @@ fn cores_in_order_and_nobody_ahead() {
     all_hold(every_nth(3, 2, &names(), &[inorder, exact]));
 }
 
-/// Flushes are one after the other, of those designs that have any.
+/// Designs that flush do so with one flush after the other.
 #[test]
 fn one_store_in_flight() {
     let flushing = ["undo@x86", "redo@x86", "count@x86", "s-wal", "hops"];
@@ -190,13 +190,13 @@ fn one_store_in_flight() {
 /// fills, so that it goes round often.
 const RINGS: &[&str] = &["redo-log", "undo-log"];
 
-/// Structures so small that transactions overflow, fill and wrap them again and again: of each
-/// design all that it says a small size of, in the smallest.
+/// Structures so small that transactions overflow, fill and wrap them again and again: each
+/// structure of a design that declares a small size for it has the smallest.
 #[test]
 fn small_structures() {
     for entry in durable() {
         let tight = |field: &Field| match field.name {
-            // What a transaction of the micro-benchmarks fits in.
+            // A transaction of the micro-benchmarks fits in this.
             "log_lines" => Some("design.log_lines=200".to_owned()),
             name => field.tight.iter().min().map(|size| format!("design.{name}={size}")),
         };
@@ -242,7 +242,7 @@ fn new_orders_that_meet() {
     all_hold(lines);
 }
 
-/// Persist buffers of two entries that nothing hurries.
+/// Persist buffers of two entries, and persist buffers that nothing hurries.
 #[test]
 fn small_and_lazy_persist_buffers() {
     let lazy = |entry: &&designs::Entry| entry.fields.iter().any(|field| field.name == "poll");
@@ -320,7 +320,8 @@ fn every_choice_of_a_design() {
     }
 }
 
-/// In each durability domain that the design accepts; where it does not, it brings its own.
+/// Every domain is tried with the designs that accept it; in a domain that it does not accept, a
+/// design brings its own.
 #[test]
 fn durability_domains() {
     for (turn, (domain, enough)) in (0..).zip([
@@ -361,7 +362,7 @@ fn a_global_flush() {
     }));
 }
 
-/// Who does not need the caches to survive is right with whichever lines of them are saved.
+/// A design that does not need the caches to survive is right whichever of their lines are saved.
 #[test]
 fn energy_for_some_of_the_caches() {
     let names = durable().filter(|entry| entry.card.needs != Needs::Eadr);
@@ -380,7 +381,7 @@ fn energy_for_some_of_the_caches() {
     }));
 }
 
-/// With energy for no line at all the caches are lost, and nothing is as if they were not.
+/// Without energy for even one line the caches are lost, and everything is as under `adr`.
 #[test]
 fn a_global_flush_without_energy_is_adr() {
     for entry in durable().filter(|entry| entry.card.needs != Needs::Eadr) {
@@ -400,10 +401,10 @@ fn a_global_flush_without_energy_is_adr() {
     }
 }
 
-/// A campaign comes near what a design declares that it saves, so that a structure that is not
-/// declared, or not in its size, is more than the energy is enough for. A third is near: of an
-/// entry of a persist buffer the words that were stored are saved, and declared are all of them,
-/// its address and its mask.
+/// A campaign comes near what a design declares that it saves. So the energy is not enough for a
+/// structure that is not declared, or not in its size. A third is near: for an entry of a persist
+/// buffer the words that were stored are saved, and declared are all words, its address and its
+/// mask.
 #[test]
 fn what_is_saved_is_what_is_declared() {
     // Cells of the last level, and log buffers as large as what the caches hold, are never full.
@@ -422,14 +423,15 @@ fn what_is_saved_is_what_is_declared() {
     }
 }
 
-/// What a design brings is enough: where caches survive, the energy to save them, too. What the
-/// user asks for against it is done, and said.
+/// What a design brings is enough: where caches survive, it brings the energy to save them, too. If
+/// the user asks for less, that is done, with a note.
 #[test]
 fn what_a_design_brings_is_enough() {
     for entry in durable().filter(|entry| entry.card.needs == Needs::Eadr) {
         let name = entry.card.name;
         all_hold(vec![format!("{name} scribble machine=cxl cores=2 txs=20 nested=false")]);
-        // Under `adr`, that of the machine, it brings the domain and leaves the energy.
+        // Under `adr`, the machine's own domain, the design brings the domain and leaves the
+        // energy.
         for (domain, note) in [("eadr", 0), ("gpf", 0), ("adr", 1)] {
             let short = crash(&format!(
                 "{name} scribble cores=2 txs=20 controller.domain={domain} \
@@ -449,8 +451,8 @@ fn what_a_design_brings_is_enough() {
     }
 }
 
-/// A word-granular design needs nobody to keep words of one line apart; a line-granular one does,
-/// and the checker sees what happens if nobody does.
+/// A word-granular design does not need locks to keep words of one line apart; a line-granular one
+/// does, and the checker sees what happens without them.
 #[test]
 fn false_sharing() {
     for entry in durable() {
@@ -469,8 +471,8 @@ fn false_sharing() {
     }
 }
 
-/// Transactions that are aborted, among others that are not: nothing of them is ever there, and
-/// those are as if they had not been. A few of them, or nearly all, by turns.
+/// Transactions are aborted among others that are not: nothing of them is ever there, and the
+/// others are as if they had not been. A few are aborted, or nearly all, by turns.
 #[test]
 fn aborted_transactions() {
     let mut lines = Vec::new();
@@ -487,7 +489,8 @@ fn aborted_transactions() {
     all_hold(lines);
 }
 
-/// With structures as they are and as small as they go, and in each way of working that is offered.
+/// Variants with structures as they are and as small as they go, and in each way of working that
+/// the design offers.
 fn ways_to_abort(entry: &designs::Entry) -> Vec<String> {
     let small = format!("cores=3 txs=40 nested=false {SMALL_CACHES}");
     let fields = entry.fields.iter().filter(|field| field.name != "log_lines");
@@ -513,7 +516,7 @@ fn ways_to_abort(entry: &designs::Entry) -> Vec<String> {
         ways.push("cores=2 txs=60 nested=false core.migrate=5".to_owned());
     }
     if entry.fields.iter().any(|field| field.name == "write_set") {
-        // Of more pages than the hardware holds, so that it aborts in software.
+        // Transactions have more pages than the hardware holds, so that it aborts in software.
         let pages = "workload.apart=4096 tlb.entries=1 tlb.assoc=1 design.write_set=1";
         ways.push(format!("cores=3 txs=40 nested=false {pages}"));
     }

@@ -1,5 +1,5 @@
 //! Corners of single designs that random programs hardly reach: logs that are exactly full, and
-//! times that nobody waits for unless a program is made for it.
+//! waits that do not occur unless a program is made for them.
 
 use crate::common::run;
 use crate::programs::{at, counted, on, store, try_on};
@@ -10,9 +10,9 @@ use model::units::{CoreId, LINE_BYTES};
 use model::workload::{Ptr, Stop};
 use serde_json::Value;
 
-/// What becomes of two transactions in a log of 1 KiB, a line of marks and a ring of 112 words: a
-/// small one, so that the other begins in the middle of the ring, and one that may not fit. Caches
-/// hold all of it.
+/// Runs two transactions with a log of 1 KiB, a line of marks and a ring of 112 words: a small one,
+/// so that the other begins in the middle of the ring, and one that may not fit. Caches hold all of
+/// it. Returns the refusal, if there is one.
 fn in_a_small_log(line: &str, words: &[u64]) -> Result<(), String> {
     let line =
         format!("{line} cores=1 pm.log_size=1KiB l1d.size=32KiB l2.size=64KiB llc.size=128KiB");
@@ -34,7 +34,7 @@ fn in_a_small_log(line: &str, words: &[u64]) -> Result<(), String> {
     }
 }
 
-/// An entry of the undo log has 16 words. Recovery finds all of those of a full ring.
+/// An entry of the undo log has 16 words. Recovery finds all entries of a full ring.
 #[test]
 fn an_undo_log_is_full_when_no_entry_fits() {
     assert_eq!(in_a_small_log("undo-log scribble", &[1; 7]), Ok(()));
@@ -43,8 +43,8 @@ fn an_undo_log_is_full_when_no_entry_fits() {
     assert!(refused.contains("more than 7 lines does not fit the log of 1024 bytes"), "{refused}");
 }
 
-/// Of an entry of the undo log words may be missing when the power fails, and in the next life of
-/// the machine an entry of the same line brings just those.
+/// When the power fails, words of an entry of the undo log may be missing, and in the next life of
+/// the machine an entry of the same line brings exactly those.
 #[test]
 fn no_entry_of_an_undo_log_is_of_two_lives() {
     crate::common::all_hold([
@@ -59,7 +59,7 @@ fn no_entry_of_an_undo_log_is_of_two_lives() {
     ]);
 }
 
-/// A redo record of words has a word, and those that were stored.
+/// A redo record of words has one word, and the words that were stored.
 #[test]
 fn a_redo_log_is_full_when_no_word_fits() {
     const REDO: &str = "redo-log scribble design.record=words";
@@ -70,8 +70,8 @@ fn a_redo_log_is_full_when_no_word_fits() {
     assert!(refused.contains("do not fit the log of 1024 bytes"), "{refused}");
 }
 
-/// Transactions of which most stores change nothing, under MorLog with records that have only what
-/// changed.
+/// Runs transactions most of whose stores change nothing, under MorLog with records that have only
+/// what changed.
 fn silent_stores(line: &str) -> Result<Outcome, Failure> {
     let line = line.replacen(' ', " scribble design.slde=on ", 1);
     try_on(&line, Points::Count, |pm| {
@@ -80,8 +80,8 @@ fn silent_stores(line: &str) -> Result<Outcome, Failure> {
     })
 }
 
-/// An entry without bytes that changed makes no record, and leaves room all the same: whoever waits
-/// for room in the ring, or in a buffer, hears of it.
+/// An entry without bytes that changed makes no record, and leaves room all the same: a core that
+/// waits for room in the ring, or in a buffer, hears of it.
 #[test]
 fn silent_entries_of_morlog_leave_room() {
     for design in ["morlog", "morlog-dp"] {
@@ -97,8 +97,9 @@ fn silent_entries_of_morlog_leave_room() {
     }
 }
 
-/// What a line that joins the log buffer drives out of it leaves when the store does, whose line
-/// may have to come first: the commit waits as long for the record as if that had been there.
+/// The record that a line drives out of the log buffer leaves when the store that drives it out
+/// does, and the line of that store may have to come first. The commit waits as long for the record
+/// as if the line had been there.
 #[test]
 fn a_record_leaves_the_log_buffer_of_a_redo_log_with_the_store_that_drives_it_out() {
     let commit = |comes: bool| {
@@ -118,7 +119,7 @@ fn a_record_leaves_the_log_buffer_of_a_redo_log_with_the_store_that_drives_it_ou
 }
 
 /// Lines of LAD that wait beside a controller hold up what any write that waits there holds up:
-/// what comes from beyond the second level, and no store that its core has the line for.
+/// what comes from beyond the second level, and no store whose line its core has.
 #[test]
 fn lines_of_lad_that_wait_for_room_hold_up_misses_as_other_writes_do() {
     let run = |buffers: u64| {
@@ -139,7 +140,8 @@ fn lines_of_lad_that_wait_for_room_hold_up_misses_as_other_writes_do() {
     assert!(few.cycles > many.cycles + 500, "{} and {} cycles", few.cycles, many.cycles);
 }
 
-/// A commit of Kiln clears the tags of its lines one a cycle, and whoever needs its TxID waits.
+/// A commit of Kiln clears the tags of its lines one a cycle, and the next transaction that needs
+/// its TxID waits.
 #[test]
 fn kilns_tags_take_a_cycle_a_line_to_clear() {
     let cycles = |ids, lines: u64| {
@@ -156,8 +158,8 @@ fn kilns_tags_take_a_cycle_a_line_to_clear() {
     }
 }
 
-/// What the commit of the last of some transactions takes longer if the way to a controller is 200
-/// cycles longer. They store to the same lines, which the caches have.
+/// Returns how much longer the longer commit of two transactions takes if the way to a controller
+/// is 200 cycles longer. They store to the same lines, which the caches have.
 fn commit_on_a_longer_way(design: &str, settings: &str, lines: u64) -> u64 {
     let latency = |way: u64| {
         let line = format!(
@@ -173,8 +175,8 @@ fn commit_on_a_longer_way(design: &str, settings: &str, lines: u64) -> u64 {
     latency(200) - latency(100)
 }
 
-/// A last level that waits until memory has what it wrote waits for the answer, too, as logs do: of
-/// a committed version that a newer one replaces, and of one that goes to the overflow area.
+/// A last level that waits until memory has what it wrote waits for the answer, too, as logs do:
+/// for a committed version that a newer one replaces, and for one that goes to the overflow area.
 #[test]
 fn a_last_level_hears_that_its_writes_are_durable_a_way_later() {
     let overflows = "design.sd=1 design.old_versions=1";
@@ -185,8 +187,8 @@ fn a_last_level_hears_that_its_writes_are_durable_a_way_later() {
     }
 }
 
-/// Whoever drains the window of LOC drains what other cores have ended, and not before their stores
-/// have left: here one waits 10 us for its line.
+/// A core that drains the window of LOC drains what other cores have ended, but not before their
+/// stores have left: here one store waits 10 us for its line.
 #[test]
 fn no_block_of_loc_leaves_before_its_store() {
     for design in ["loc-wal", "loc-kiln"] {
@@ -210,7 +212,7 @@ fn no_block_of_loc_leaves_before_its_store() {
     }
 }
 
-/// A core of LOC that comes to begin knows of a place in its window when the answer has come.
+/// A core of LOC that is to begin learns of a place in its window when the answer has come.
 #[test]
 fn a_window_of_loc_has_a_place_when_its_core_has_heard_of_it() {
     let ends = |work: u64| {
@@ -226,7 +228,7 @@ fn a_window_of_loc_has_a_place_when_its_core_has_heard_of_it() {
         });
         outcome.report.cycles
     };
-    // Nobody begins earlier for having come later.
+    // A core does not begin earlier because it came later.
     let waits = ends(1);
     for work in (1..1_000).step_by(50) {
         let end = ends(work);
@@ -298,7 +300,7 @@ fn blocks_of_loc_leave_the_last_level_one_a_cycle() {
     }
 }
 
-/// An acknowledgement of Silo comes from its log buffer, which takes its time.
+/// An acknowledgement of Silo comes from its log buffer, and takes that buffer's latency.
 #[test]
 fn silo_acknowledges_after_the_latency_of_its_buffer() {
     let latency = |cycles: u64| {
@@ -358,7 +360,7 @@ fn a_flush_bit_of_silo_is_set_once() {
     assert_eq!(counted(&outcome, "flush_bits_set"), 2);
 }
 
-/// Where nobody flushes the log of software, it reaches memory as what it is.
+/// A software log that no core flushes still counts as log when it reaches memory.
 #[test]
 fn an_evicted_line_of_a_log_is_counted_as_log() {
     let bytes = |design: &str| {
@@ -373,7 +375,7 @@ fn an_evicted_line_of_a_log_is_counted_as_log() {
     assert!(log == 0 && home > 0, "{log}, {home}");
 }
 
-/// Designs in hardware, of which each acknowledges a transaction when it is durable.
+/// Designs in hardware that acknowledge a transaction when it is durable.
 const IN_HARDWARE: [&str; 11] = [
     "base",
     "fwb",
@@ -411,7 +413,7 @@ fn a_commit_waits_for_the_loads_of_its_transaction() {
             });
             outcome.report.cycles
         };
-        // What the commit sends comes to a controller and back behind that.
+        // What the commit sends goes to a controller and back after that.
         let (alone, committed) = (cycles(false), cycles(true));
         assert!(committed >= alone + 20, "{design}: {committed} and {alone} cycles");
     }

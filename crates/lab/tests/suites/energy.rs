@@ -20,8 +20,8 @@ fn number(answer: &Value, field: &str) -> u64 {
     answer[field].as_u64().unwrap_or_else(|| panic!("`{field}` of {answer}"))
 }
 
-/// What none of which is left shows, of the designs that are right only with it. The others need it
-/// elsewhere: `base` and `undo-log` hold a line back until its record is in memory, `kiln` and
+/// Designs, each in a domain, that are wrong if no energy is left. The others do not show that
+/// here: `base` and `undo-log` hold a line back until its record is in memory, `kiln` and
 /// `loc-kiln` have cells that need no energy, and the rest saves nothing here.
 const NEED_IT: &[(&str, &str)] = &[
     ("count@bbb", "adr"),
@@ -66,7 +66,7 @@ fn what_a_power_failure_takes_is_enough_and_nothing_is_not() {
 }
 
 /// A last level that keeps its cells keeps what left it until memory has it, however long the ways
-/// of campaigns are that make them vary.
+/// are in a campaign that makes them vary.
 #[test]
 fn lines_on_ways_that_vary_are_declared() {
     let machine = "nested=false controller.arrival_jitter=20000cycles pm.tREAD=1ns pm.tWRITE=1ns \

@@ -51,8 +51,8 @@ fn the_table_is_the_models() {
     assert!(differ.is_empty(), "{differ}\nThe tables are in crates/lab/tests/suites/litmus.rs.");
 }
 
-/// Of twelve lines that nothing orders 4,096 images may be left, of which not every one is made; of
-/// three, every one.
+/// Twelve lines that nothing orders may leave 4,096 images, of which not every one is made; three
+/// lines have every one made.
 #[test]
 fn it_is_told_where_not_every_order_was_tried() {
     let sampled = |lines: usize| {
@@ -194,9 +194,9 @@ fn whatever_the_hardware_leaves_is_judged() {
     assert!(text.ends_with("lacks 0x1, which was durable"), "{text}");
 }
 
-/// DPO's filters know what a core loaded behind a fence, of which buffered epochs ask nothing: a
-/// store to that by another core is ordered after the fence. A filter of one bit takes every line
-/// for one of its own, and adds order alone.
+/// DPO's filters know what a core loaded behind a fence, which buffered epochs do not ask for: a
+/// store to that line by another core is ordered after the fence. A filter of one bit takes every
+/// line for one of its own, and only adds order.
 #[test]
 fn filters_order_stores_after_loads_of_other_cores() {
     let dpo = designs::ORDERS.iter().find(|order| order.card.name == "dpo").expect("dpo");
@@ -307,7 +307,7 @@ fn what_catches_a_mutant_is_repeated_by_its_number() {
     assert!(unknown.starts_with("unknown rule `order_open_epoch` of ordering hardware hops"));
 }
 
-/// Where something is wrong as it is, a test or a program shows nothing of a rule.
+/// A test or a program in which something is wrong with the rule, too, shows nothing of it.
 #[test]
 fn what_is_wrong_with_a_rule_does_not_catch_its_absence() {
     let rule = "fence_waits";
@@ -427,7 +427,7 @@ fn ordering_hardware_is_explained() {
         let on_it = |design: &Value| design == name || design.as_str().unwrap().ends_with(name);
         let pairings = told["pairings"].as_array().expect("a list");
         assert!(pairings.iter().any(on_it), "{told}");
-        // A name that something else has stays that thing's.
+        // A name that something else has, too, stands for that.
         let others = ["design", "machine"].map(|kind| format!("{kind}:{name}"));
         let is_taken = others.iter().any(|other| lab::explain(other, &[], None, None).is_ok());
         assert_eq!(about(name) == told, !is_taken, "{name}");
@@ -456,7 +456,8 @@ fn variables_lie_where_the_file_says() {
     assert!(f >= model::units::DRAM_BASE);
 }
 
-/// A program is too short to ask whether it goes on, and has no transactions at which it would.
+/// A program is too short to ask whether it was cancelled, and has no transactions at which it
+/// would.
 #[test]
 fn what_is_cancelled_says_how_far_it_came() {
     let request = json!({ "orders": [{ "name": "hops" }, { "name": "x86" }], "random": 100_000 });

@@ -65,7 +65,7 @@ fn programs_go_on_with_the_data_that_they_find() {
     }));
 }
 
-/// A campaign over several lives is a function of its words, and says how many it was.
+/// A campaign over several lives is a function of its words, and says how many lives there were.
 #[test]
 fn later_lives_are_the_same_every_time() {
     let line = "silo hash cores=2 txs=60 lives=3";
@@ -79,7 +79,7 @@ fn later_lives_are_the_same_every_time() {
     assert!(later > points && nested > later, "{later} {nested}");
 }
 
-/// Where a violation is of a later life, it says after which power failures.
+/// A violation of a later life says which power failures came before.
 #[test]
 fn a_violation_of_a_later_life_says_what_came_before() {
     let answer = crash("redo@x86 scribble txs=60 lives=2 without=use_up_number_at_boot");

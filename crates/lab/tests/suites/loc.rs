@@ -51,7 +51,7 @@ fn every_counter_counts() {
     all_count(&lines);
 }
 
-/// So it does with a last level that survives.
+/// Everything that a last level that survives counts happens, too.
 #[test]
 fn every_counter_of_a_last_level_that_survives_counts() {
     let small = "llc.size=256B l2.size=128B l1d.size=128B";
@@ -65,7 +65,7 @@ fn every_counter_of_a_last_level_that_survives_counts() {
     ]);
 }
 
-/// Each counter of a design is above 0 in one of its runs.
+/// Checks that each counter of a design is above 0 in one of its runs.
 fn all_count(lines: &[String]) {
     let rows: Vec<Value> = lines.iter().map(|line| run(line)).collect();
     let names = rows[0]["design_counters"].as_object().expect("an object").keys();
@@ -123,8 +123,8 @@ fn metadata_in_the_burst_of_their_block_are_no_write_of_their_own() {
     }
 }
 
-/// Blocks with their metadata in their bursts, whatever fills, wraps or leaves early, and whatever
-/// memory is in the middle of when the power fails.
+/// Blocks with their metadata in their bursts are right, whatever fills, wraps or leaves early, and
+/// whatever memory is in the middle of when the power fails.
 #[test]
 fn metadata_in_the_burst_of_their_block_hold() {
     let small = "llc.size=256B l2.size=128B l1d.size=128B";

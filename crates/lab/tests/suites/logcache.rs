@@ -67,11 +67,11 @@ fn on_caches_that_survive_the_papers_cached_log_is_enough() {
 fn the_papers_cached_log_is_lost_and_so_is_any_without_a_fence() {
     assert!(is_caught(&line("undo@x86", "cached", "")));
     assert!(is_caught(&line("undo@x86", "cached", "workload.logging=undo")));
-    // Without a fence the array's line may come before the log's, if somebody writes it back.
+    // Without a fence the array's line may come before the log's, if the program writes it back.
     let unfenced = "workload.fence=none workload.array_writes=flushed";
     assert!(is_caught(&line("undo@x86", "movnti8", unfenced)));
     assert!(is_caught(&line("undo@x86", "cached+clwb", unfenced)));
-    // Hardware whose fences do nothing.
+    // The fences of this hardware do nothing.
     assert!(is_caught(&line("native", "cached+clwb", "")));
 }
 

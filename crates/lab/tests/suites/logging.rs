@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::common::{all, all_hold, crash, run};
 
-/// Machines and structures that fill, wrap, overflow and hold back; each design takes of the
-/// structures those that it has.
+/// Machines and structures that fill, wrap, overflow and hold back; each design takes the settings
+/// of the structures that it has.
 const HARD: &[&str] = &[
     "",
     "design.log_buffer=1 design.log_lines=64 design.entries=4 design.overflow_batch=3 \
@@ -18,8 +18,8 @@ const HARD: &[&str] = &[
      design.log_lines=64 design.entries=4 design.channel=2",
 ];
 
-/// Paths that need more than that: rings with room for little more than what runs, and logs of one
-/// word that are still to be written when another core's overflow writes that word.
+/// Runs for paths that need more than that: rings with room for little more than what runs, and
+/// logs of one word that are still to be written when another core's overflow writes that word.
 const HARDER: &[&str] = &[
     "base cores=4 seed=2 workload.words=16 design.log_lines=20 design.log_buffer=8 \
      design.flush_mode=at_commit",
@@ -34,13 +34,12 @@ const HARDER: &[&str] = &[
      controller.write_buffer_size=1 pm.xpbuffer_entries=1 pm.tWRITE=400cycles",
 ];
 
-/// Whoever says that it survives must have been there: every overflow, wrap, truncation, stall and
-/// hold that a hardware log counts happens in these runs, and they are right wherever the power is
-/// cut.
+/// Every overflow, wrap, truncation, stall and hold that a hardware log counts happens in these
+/// runs, and they are right wherever the power is cut.
 #[test]
 fn every_path_of_a_hardware_log_is_taken() {
     let mut missed = String::new();
-    // Those of lines cannot have words of a line locked apart; they have suites of their own.
+    // Line-granular logs cannot have words of a line locked apart; they have suites of their own.
     let words = |entry: &&designs::Entry| !crate::common::is_line_granular(entry);
     for entry in all().filter(|entry| entry.card.family == "hardware logging").filter(words) {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -58,7 +57,7 @@ fn every_path_of_a_hardware_log_is_taken() {
     assert!(missed.is_empty(), "{missed}");
 }
 
-/// The runs of a design.
+/// Returns the runs of a design.
 fn lines_of(entry: &designs::Entry) -> Vec<String> {
     let has = |word: &&str| {
         let name = word.split('=').next().and_then(|key| key.strip_prefix("design."));
@@ -77,9 +76,9 @@ fn lines_of(entry: &designs::Entry) -> Vec<String> {
 }
 
 /// What the period of the scan is for (HPCA'18; specs/logging.md section 13, 6): with the one that
-/// follows from the ring and the banks, old records are of no use when they are overwritten, and
-/// nobody has to wait for that; with one that is too long, committed data are lost. The design
-/// itself waits and loses nothing.
+/// follows from the ring and the banks, old records are of no use when they are overwritten, and no
+/// core has to wait for that; with one that is too long, committed data are lost. The design itself
+/// waits and loses nothing.
 #[test]
 fn the_derived_period_of_fwb_is_short_enough_and_a_long_one_is_not() {
     let roomy = "scribble cores=2 txs=200 nested=false workload.words=512 design.log_lines=256 \
@@ -93,7 +92,7 @@ fn the_derived_period_of_fwb_is_short_enough_and_a_long_one_is_not() {
     }
 }
 
-/// Nor does anybody wait for room in the ring where 8 cores fill it and the write-pending queue:
+/// No core waits for room in the ring either where 8 cores fill it and the write-pending queue:
 /// scans end before the next one is due. With few lines under way they do not.
 #[test]
 fn a_scan_is_done_within_its_period_when_memory_is_busy() {

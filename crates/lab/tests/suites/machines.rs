@@ -426,8 +426,8 @@ fn mistakes_in_files_are_explained_with_their_line() {
     }
 }
 
-/// Some workloads have fewer items than a machine says, as the program that they stand for has; not
-/// fewer than the user says.
+/// Some workloads have fewer items than a machine says, as the program that they stand for has, but
+/// not fewer than the user says.
 #[test]
 fn as_many_items_as_the_user_asks_for() {
     for (workload, usual, many) in

@@ -11,12 +11,13 @@ use crate::common::{crash_as, request};
 use designs::Entry;
 use lab::Control;
 
-/// For each design, the rules that are not caught in the first trials, and the seed of the trial
-/// that catches them. To begin there spares most of the search, four minutes of five; a rule that
-/// is not caught there any more is looked for everywhere, and has to be noted again.
+/// For each design, the rules that are not caught in the first trials, each with the seed of the
+/// trial that catches it. To begin there spares most of the search, four minutes of five; a rule
+/// that is not caught there any more is looked for everywhere, and has to be noted again.
 type Known = BTreeMap<String, BTreeMap<String, u64>>;
 
-/// `UPDATE=1 cargo test mutants::` writes it, and with `ONLY=mine` leaves other designs alone.
+/// `UPDATE=1 cargo test mutants::` writes this file, and with `ONLY=mine` leaves other designs
+/// alone.
 fn known_path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots/mutants.json")
 }
@@ -26,7 +27,8 @@ fn known() -> Known {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// What is wrong with the mutants of a design, as text, and in which trials rules were caught.
+/// Returns what is wrong with the mutants of a design, as text, and the trials in which rules were
+/// caught.
 fn uncaught(entry: &Entry, known: &BTreeMap<String, u64>) -> (String, BTreeMap<String, u64>) {
     let line =
         format!("{} scribble cores=2 txs=40 nested=false mutants=true lives=2", entry.card.name);
@@ -55,7 +57,7 @@ fn uncaught(entry: &Entry, known: &BTreeMap<String, u64>) -> (String, BTreeMap<S
     (found, seeds)
 }
 
-/// Of what is done a rule is as much as the campaign itself.
+/// Each rule is as much of the progress as the campaign itself.
 #[test]
 fn what_is_done_moves_with_each_rule() {
     let request = request("undo-log scribble cores=2 txs=20 nested=false mutants=true");
@@ -82,7 +84,7 @@ fn what_is_done_moves_with_each_rule() {
     assert!(named.count() > 0, "{seen:?}");
 }
 
-/// Of a rule that nobody looked for to the end it is not known whether it would have been caught.
+/// If the search for a rule was cut short, it is not known whether the rule would have been caught.
 #[test]
 fn a_rule_is_open_whose_search_was_interrupted() {
     let request = request("lad scribble cores=2 txs=20 nested=false mutants=true").to_string();
@@ -95,7 +97,7 @@ fn a_rule_is_open_whose_search_was_interrupted() {
     assert!(mutants.iter().all(|mutant| mutant["caught"].is_null()), "{answer}");
 }
 
-/// What is found of a rule is the same whether others are looked for, too.
+/// What is found about a rule is the same if others are looked for, too.
 #[test]
 fn one_rule_is_looked_for_alone() {
     let line = "undo-log scribble cores=2 txs=20 nested=false mutants=";
@@ -165,7 +167,7 @@ fn every_rule_is_needed_and_every_mutant_caught() {
     );
 }
 
-/// What 360 trials did not catch with a choice of a parameter, which leaves the rule no work.
+/// Rules that 360 trials did not catch with a choice of a parameter, which leaves the rule no work.
 #[test]
 fn a_rule_that_a_choice_leaves_no_work_is_not_looked_for_with_it() {
     for (name, field, choice, rule) in [

@@ -8,8 +8,8 @@ use model::image::Image;
 use model::units::{CoreId, Word};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
 
-/// A word is stored to outside of transactions, and the caches alone have it when a transaction
-/// stores to another word of its line.
+/// A program that stores to a word outside of transactions. The caches alone have that word when a
+/// transaction stores to another word of its line.
 #[derive(Clone, Copy, Debug)]
 struct Outside;
 

@@ -8,7 +8,7 @@ use crate::common::orders;
 use lab::litmus::Hardware;
 use lab::litmus::random::{Caught, Programs, Ran};
 
-/// Programs of each way of setting hardware up.
+/// The number of programs for each way of setting hardware up.
 const OF_EACH_WAY: u64 = 48;
 
 #[test]

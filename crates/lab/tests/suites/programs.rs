@@ -62,7 +62,7 @@ pub fn at(line: u64, word: u64) -> Ptr {
     Ptr::to(LINE_BYTES * (1 + line) + 8 * word)
 }
 
-/// A transaction that stores a value to so many words of each of some lines.
+/// Makes a transaction that stores a value to as many words of each line as `words` says.
 pub fn store(pm: &mut Pm<'_>, words: &[u64], value: u64) -> Step {
     pm.begin()?;
     for (line, &words) in (0..).zip(words) {
@@ -74,7 +74,7 @@ pub fn store(pm: &mut Pm<'_>, words: &[u64], value: u64) -> Step {
     Ok(())
 }
 
-/// What a design counted under a name.
+/// Returns what a design counted under a name.
 pub fn counted(outcome: &Outcome, name: &str) -> u64 {
     let counters = &outcome.report.counters;
     counters.iter().find(|(own, _)| *own == name).unwrap_or_else(|| panic!("no {name}")).1

@@ -1,5 +1,5 @@
 //! `replay` on designs: the power is cut in traces of several threads, a program's own flushes and
-//! fences take their time, and volatile memory is nobody's business.
+//! fences take their time, and volatile memory is not logged.
 
 use crate::common::request;
 use lab::Control;
@@ -142,7 +142,7 @@ fn flushes_and_fences_of_a_program_take_their_time() {
     assert!(eadr < slow, "{eadr:?} {slow:?}");
 }
 
-/// Persist buffers bring stores past the caches to memory, and nobody else does it again.
+/// Persist buffers bring stores past the caches to memory, and no other part writes them again.
 #[test]
 fn a_store_past_the_caches_is_written_once() {
     let line: String = (0..8).map(|word| format!("ntstore {} 5\n", word * 8)).collect();
@@ -196,8 +196,8 @@ fn the_advice_on_cores_is_what_the_trace_needs() {
     assert_eq!(said(1), one + ", and on a machine with fewer for --set core.cores_max=2");
 }
 
-/// A trace may have millions of operations, and a request makes its workload several times: what
-/// that reads of its script, it reads once.
+/// A trace may have millions of operations, and a request makes its workload several times, but
+/// what that reads of its script it reads once.
 #[test]
 fn all_workloads_of_a_request_have_the_same_script() {
     let mut request = request("native replay cores=1");
@@ -230,8 +230,8 @@ const FOLLOWS: &str = "
     thread 0
     fence";
 
-/// What happened while a design replayed a trace of so many threads once: when something of a lane
-/// whose name begins so began, and when it ended.
+/// Replays a trace once on a design, with a timeline. The answer is asked for a lane and the
+/// beginning of a name, and returns when each such event began and ended.
 fn happened(line: &str, trace: &str) -> impl Fn(&str, &str) -> Vec<(u64, u64)> {
     let mut request = json!({ "run": request(line), "from": "0ns", "length": "10us" });
     request["run"]["script"] = json!(["mine.trace", trace]);

@@ -1,5 +1,5 @@
 //! Small programs as text (`scenarios/*.txt`), run on every design: what each wrote and why it
-//! waited is what it was when somebody last looked (`snapshots/<design>/<scenario>.txt`).
+//! waited is what it was when the snapshots were written (`snapshots/<design>/<scenario>.txt`).
 //!
 //! ```text
 //! begin          a transaction begins             flush 8     ask for the line to be written back
@@ -52,7 +52,7 @@ impl Script {
         Script { steps: Arc::new(steps.map(step).collect()) }
     }
 
-    /// Whether a transaction of it is aborted: then each may be.
+    /// Whether a transaction of the script is aborted: then all are begun as abortable.
     fn aborts(&self) -> bool {
         self.steps.iter().any(|(verb, _)| verb == "abort")
     }
@@ -182,8 +182,8 @@ fn every_design_does_what_it_did() {
     assert!(differ.is_empty(), "{differ}If this is meant: UPDATE=1 cargo test scenarios::");
 }
 
-/// Machines on which the power is cut: as it is; and with two controllers of one-entry queues over
-/// slow cells, so that writes overtake each other.
+/// Machines on which the power is cut: `tiny` as it is; and with two controllers of one-entry
+/// queues over slow cells, so that writes overtake each other.
 const MACHINES: &[&str] = &[
     "",
     "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \

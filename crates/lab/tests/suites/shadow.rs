@@ -14,7 +14,7 @@ const PROGRAMS: &[&str] = &[
     "txs=60 cores=4 seed=3 workload.words=64 workload.apart=1024 workload.lock_grain=word",
 ];
 
-/// Sizes and choices under which it has to work hard.
+/// Sizes and choices under which the design has to work hard.
 const SIZES: &[&str] = &[
     "design.shadow_frames=3 design.write_set=2 design.journal_lines=20 design.copy=lazy",
     "design.shadow_frames=5 design.journal_lines=20 design.checkpoint_percent=100 \
@@ -25,7 +25,7 @@ const SIZES: &[&str] = &[
     "design.journal_lines=20 tlb.entries=1 tlb.assoc=1 llc.size=256B l2.size=128B l1d.size=128B",
 ];
 
-/// What a counter is for must have happened, in runs that are right where the power is cut.
+/// What each counter counts must have happened, in runs that are right where the power is cut.
 #[test]
 fn every_path_is_taken() {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();

@@ -112,8 +112,8 @@ fn deliveries_are_made_and_refused() {
     assert!(made > 0 && refused > 0, "{made} made and {refused} refused");
 }
 
-/// The one before it is in the middle of an overflow when its commit comes, and then of updates.
-/// What would be undone is a record of the life before, or of the ring's last lap.
+/// The transaction before it is in the middle of an overflow when its commit comes, and then of
+/// updates. What would be undone is a record of the life before, or of the ring's last lap.
 #[test]
 fn a_transaction_without_logs_forgets_no_records_of_the_one_before() {
     let line = "silo scribble cores=2 txs=40 seed=18 nested=false lives=2 controller.count=2 \

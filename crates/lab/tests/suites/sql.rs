@@ -30,7 +30,8 @@ fn answer(
     serde_json::from_str(&answer).expect("an answer is JSON")
 }
 
-/// What it writes and how long it takes follows from its words; each transaction is one of `txs`.
+/// What a script writes and how long it takes follows from its words; each of its transactions is
+/// one of `txs`.
 #[test]
 fn a_script_without_a_marker_runs_for_several_passes() {
     for script in SCRIPTS {
@@ -47,7 +48,7 @@ fn a_script_without_a_marker_runs_for_several_passes() {
     }
 }
 
-/// Some log words, some whole lines; `kiln` and `ssp` have none of either.
+/// Some of these designs log words, some whole lines; `kiln` and `ssp` log neither.
 #[test]
 fn a_power_failure_leaves_an_empty_database_or_a_whole_one() {
     for design in ["silo", "undo@x86", "redo-log", "kiln", "ssp"] {
@@ -68,7 +69,8 @@ fn a_power_failure_leaves_an_empty_database_or_a_whole_one() {
     }
 }
 
-/// What recurses most of what SQLite's own limits allow: on the stack of a test, and measured.
+/// The statements that recurse most deeply within SQLite's own limits run on the stack of a test,
+/// and measured.
 #[test]
 fn what_recurses_deeply_runs_everywhere() {
     let columns: Vec<_> = (1..1_900).map(|n| format!("a{n} AS (a{} + 1)", n - 1)).collect();

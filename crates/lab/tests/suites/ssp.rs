@@ -30,7 +30,7 @@ const SIZES: &[&str] = &[
      design.mode=post_hoc",
 ];
 
-/// What a counter is for must have happened, in runs that are right wherever the power is cut.
+/// What each counter counts must have happened, in runs that are right wherever the power is cut.
 #[test]
 fn every_path_is_taken() {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -58,8 +58,8 @@ fn recovery_may_be_interrupted() {
 
 /// What the paper says of its hardware (MICRO'19 section 4.3), of one core: 832 bytes beside a data
 /// TLB of 64 entries, 13 KB beside a second level of 1,024, 800 bytes of write-set buffer; 14.6 KB.
-/// Of the controller it gives no sizes: ours are as many updates as the write-set buffer has pages,
-/// a line of the journal, and two registers.
+/// It gives no sizes for the controller: ours are as many updates as the write-set buffer has
+/// pages, a line of the journal, and two registers.
 #[test]
 fn the_declared_hardware_is_the_paper_s() {
     let resolved = resolve("ssp scribble cores=1 tlb.entries=64 tlb.l2_entries=1024");
@@ -145,7 +145,8 @@ fn stores_wait_for_the_second_level_of_the_tlb() {
     assert!(long > short * 3 / 2, "{short} and {long}");
 }
 
-/// The TLBs of no machine hold more pages than there are slots, so nobody has to run in software.
+/// The TLBs of no machine hold more pages than there are slots, so no transaction has to run in
+/// software.
 #[test]
 fn there_are_slots_for_all_that_tlbs_hold() {
     for machine in ["silo", "optane", "cxl"] {

@@ -1,5 +1,5 @@
 //! The design that `indelible new design mine --rust` copies. It is in no list, so that the suites
-//! over the registry do not see it: here it is held to what they hold a design to, in little.
+//! over the registry do not see it: this suite holds it to what they hold a design to, in little.
 //!
 //! The same design in Python is what `indelible new design mine` writes, and
 //! `tests/python/test_new_in_rust.py` holds that to the numbers of `snapshots/template.json`.

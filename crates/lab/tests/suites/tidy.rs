@@ -1,15 +1,15 @@
-//! What a stranger would have to be told of the house's style, checked where neither `rustfmt` nor
-//! `clippy` does.
+//! Rules of the house's style that a stranger would have to be told, checked where neither
+//! `rustfmt` nor `clippy` does.
 
 use std::path::{Path, PathBuf};
 
-/// Lines of a file.
+/// The most lines of a file.
 const FILE_LINES_MAX: usize = 600;
 
-/// Lines of a function.
+/// The most lines of a function.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Columns of a comment; `rustfmt` leaves comments alone.
+/// The most columns of a comment; `rustfmt` leaves comments alone.
 const COMMENT_COLUMNS_MAX: usize = 100;
 
 /// Crates that compute, and neither print nor read anything of the host.
@@ -23,9 +23,9 @@ fn registries_are_in_the_order_of_names() {
     assert!(workloads.is_sorted(), "{workloads:?}");
 }
 
-/// Whoever looks for a thing in the documents finds it: README.md names every design (of
-/// `LOG@ORDER` each half) and workload, ARCHITECTURE.md every file of one. Of docs/litmus.md the
-/// suite `litmus` sees to it.
+/// The documents name everything that a reader may look for: README.md every design (each half of
+/// `LOG@ORDER`) and workload, ARCHITECTURE.md every file of one. The suite `litmus` checks
+/// docs/litmus.md.
 #[test]
 fn documents_name_everything_in_the_registries() {
     let read = |name: &str| {
@@ -128,7 +128,8 @@ fn what_computes_neither_prints_nor_hashes_at_random() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// `model` knows nobody, designs and workloads know `model` alone, and `lab` knows all of them.
+/// `model` knows no other crate, designs and workloads know `model` alone, and `lab` knows all of
+/// them.
 #[test]
 fn crates_know_what_is_below_them_alone() {
     let known = |name: &str| {
