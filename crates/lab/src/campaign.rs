@@ -48,7 +48,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     let without = spec.without.as_deref();
     let work = planned(&spec, &resolved, txs);
     if spec.mutants.has_any() {
-        // How long the search for a rule takes is unknown: each counts as much as the campaign
+        // How long the search for a rule takes is unknown: each rule counts as much as the campaign
         // itself.
         let rules = needed_rules(&spec, &resolved).count() as u64;
         control.total.store(work * (1 + rules), Ordering::Relaxed);

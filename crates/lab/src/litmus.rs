@@ -54,7 +54,7 @@ struct Request {
     /// The number of random programs that are run, too.
     #[serde(default)]
     random: u64,
-    /// The number of the random program that is run, if nothing else is.
+    /// The number of a random program that is run alone.
     program: Option<u64>,
     /// A rule of the hardware that is switched off.
     without: Option<String>,

@@ -53,7 +53,7 @@ fn cut(
         without,
         run: Run {
             transactions: txs,
-            // A checker sees what there is between two stores, so no core may run ahead of that.
+            // A checker sees images between any two stores, so no core may run ahead of the others.
             exact: spec.exact || resolved.checker.is_some(),
             campaign: Some(campaign),
             boot,
@@ -185,7 +185,7 @@ impl Found {
         all
     }
 
-    /// Whether fewer than half of the transactions of some core were announced (ours). A window of
+    /// Whether fewer than half of what some core had acknowledged was announced (ours). A window of
     /// transactions that are not durable yet may be open when a run ends; but a design is not
     /// judged by a few.
     pub fn announced_few(&self) -> bool {

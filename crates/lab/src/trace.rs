@@ -33,7 +33,7 @@ struct Request {
     length: String,
     /// The crash point of a campaign, as a violation names it, up to which is recorded instead.
     event: Option<u64>,
-    /// The address whose line alone is shown.
+    /// An address: only what touches its line is shown.
     address: Option<String>,
 }
 

@@ -59,8 +59,8 @@ pub struct Campaign {
     pub reorders: u64,
     /// The number of violations after which the run ends.
     pub violations_max: usize,
-    /// The seed of all that is drawn: what torn writes leave, which writes arrive early, where
-    /// recovery is interrupted, and which images are kept.
+    /// The seed of all that is drawn: what torn writes leave, which writes arrive early or out of
+    /// order, and which images are kept.
     pub seed: u64,
     /// How many of the recovered images are kept, each of another crash point, for machines to boot
     /// from.

@@ -17,7 +17,7 @@ pub trait Firmware {
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
     fn recover(&self, image: &mut Image<'_>) -> Result<(), PowerLoss>;
-    /// What [`Design::boot`] writes.
+    /// Has [`Design::boot`] write to an image.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.

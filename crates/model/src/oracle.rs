@@ -19,7 +19,7 @@ use survivors::{Candidate, Chains, Lost};
 /// A write that has arrived before timing would have had it arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Early {
-    /// Its line, in memory.
+    /// The write's line, in memory.
     pub line: Line,
     /// What the write counts as.
     pub class: Class,

@@ -531,7 +531,7 @@ pub enum Reopens {
 
 /// A workload that the registry can make.
 pub trait Declared: Workload + Sized + 'static {
-    /// What is said of it.
+    /// What the registry, the command line and the documentation say of it.
     const ABOUT: About;
     /// The flag of the command line that names the file that it reads, if it reads one.
     const SCRIPT: Option<&'static str> = None;

@@ -12,7 +12,7 @@ thread_local! {
     static SEEN: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// If this is set to anything, a panic has its default report, too.
+/// If this environment variable is set, a panic has its default report, too.
 const DEBUG: &str = "INDELIBLE_DEBUG";
 
 /// Replaces the hook that prints a panic by one that remembers it, once per process.

@@ -144,7 +144,7 @@ impl Programs<'_> {
     /// Returns the program and what is wrong.
     ///
     /// # Errors
-    /// As of [`run`](Programs::run).
+    /// As [`run`](Programs::run).
     pub fn catch(
         &self,
         rule: &'static str,
@@ -175,8 +175,8 @@ impl Programs<'_> {
     }
 }
 
-/// Programs that may raise before nothing more is looked for (ours: one that raises in so many
-/// raises in nearly all).
+/// The number of programs in which a script may raise before the search ends (ours: a script that
+/// raises in so many raises in nearly all).
 const RAISED_MAX: usize = 100;
 
 /// Whether a rule's absence shows.

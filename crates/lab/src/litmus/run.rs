@@ -20,7 +20,7 @@ pub struct Found {
     pub counted: u64,
     /// Images that were checked.
     pub images: u64,
-    /// Power failures of which not every image that the hardware's rules allow was checked.
+    /// Power failures for which not every image that the hardware's rules allow was checked.
     pub sampled: u64,
     /// Whether the model allows the image after a power failure at some time of some run.
     pub allowed: bool,

@@ -58,7 +58,7 @@ fn published_rows_stand_beside_what_they_are_about() {
     assert!(published(&["silo"], "silo", None, &[("design.entries", "40")]).is_empty());
 }
 
-/// What a design must save does not depend on whose energy does it.
+/// What a design must save does not depend on whose energy saves it.
 #[test]
 fn what_adr_keeps_is_saved_and_in_no_battery() {
     let answer = ask(&["silo", "lad", "undo@bbb", "native"], "silo", Some(8), &[]);

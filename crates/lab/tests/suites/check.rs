@@ -99,7 +99,7 @@ fn a_program_that_persists_what_it_says_is_right_on_every_ordering_hardware() {
             assert_eq!(bench.texts(&line, GOOD), [""; 0], "{line}");
         }
     }
-    // And wrong where flushes and fences do nothing.
+    // It is wrong where flushes and fences do nothing.
     assert_ne!(bench.texts("undo@ideal replay", GOOD), [""; 0]);
 }
 
@@ -176,7 +176,7 @@ fn what_is_there_and_what_is_not_is_told_and_the_image_kept() {
     assert_eq!(first["files"].as_array().map(Vec::len), Some(1), "a file for each region");
     let image = fs::read(first["files"][0].as_str().expect("a name")).expect("an image");
     assert_eq!((image.len(), image[0], image[128], image[192]), (4096, 1, 7, 0));
-    // What an earlier campaign left is not there beside it, and what is not of a campaign stays.
+    // Images that an earlier campaign left are removed, and files that no campaign wrote stay.
     let files = ["image-9999", "image-9999.1", "image-mine"].map(|name| format!("{images}/{name}"));
     for file in &files {
         std::fs::write(file, "").expect("the folder is there");

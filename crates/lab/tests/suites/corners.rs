@@ -236,8 +236,8 @@ fn a_window_of_loc_has_a_place_when_its_core_has_heard_of_it() {
     }
 }
 
-/// A commit record, and the metadata that follow their data, go one way further where another
-/// controller may have what they wait for, as what waits for the records of other logs does.
+/// A commit record, and metadata that follow their data, wait one way longer where another
+/// controller may have what they wait for, as in other logs.
 #[test]
 fn between_controllers_is_one_way() {
     for design in ["h-wal", "ec-wal", "loc-wal design.sd=1"] {
@@ -290,7 +290,7 @@ fn blocks_of_loc_leave_the_last_level_one_a_cycle() {
             let outcome = on(&line, move |pm| {
                 (0..7).for_each(|line| _ = pm.load(at(line, 0)));
                 pm.work(100_000);
-                // As many words in any case.
+                // The number of words is the same in either case.
                 let words: Vec<u64> = (0..lines).map(|_| 7 / lines).collect();
                 store(pm, &words, 1)
             });
@@ -328,7 +328,7 @@ fn silo_updates_a_word_an_interval() {
 }
 
 /// The records of an overflow do not take the places of those of the transaction before, which are
-/// forgotten: they would join them on their way, and few would reach the cells.
+/// forgotten: they would be merged with those on their way, and few would reach the cells.
 #[test]
 fn the_records_of_each_overflow_of_silo_reach_the_cells() {
     let lines = |txs: u64| {
@@ -340,8 +340,8 @@ fn the_records_of_each_overflow_of_silo_reach_the_cells() {
     assert_eq!(lines(6) - lines(1), 5, "a batch is a line");
 }
 
-/// A line is evicted twice in a transaction that stored to a word of it each time: the first log
-/// has its flush-bit by then.
+/// A line is evicted twice in a transaction that stored to a word of it before each time: the first
+/// log has its flush-bit by the second time.
 #[test]
 fn a_flush_bit_of_silo_is_set_once() {
     let outcome = on("silo scribble cores=1", |pm| {

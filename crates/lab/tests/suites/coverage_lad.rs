@@ -115,7 +115,7 @@ fn outside(design: &str) -> Vec<(&'static str, u64)> {
 }
 
 /// Transactions that do not fit the queue, one after the other: what each of them logs reaches the
-/// cells, an undo entry a half of a line of the on-DIMM buffer.
+/// cells. An undo entry is half a line of the on-DIMM buffer.
 #[test]
 fn undo_entries_of_lad_do_not_take_the_places_of_those_that_were_just_dropped() {
     let lines = |txs: u64| {

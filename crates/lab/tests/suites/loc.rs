@@ -209,9 +209,9 @@ fn who_waits_for_the_overflow_area_does_not_wait_for_ever() {
     );
 }
 
-/// Transactions that have ended fill the overflow area once they are drained, if the last level
-/// has no room for them: no more begin than it can take. (Transactions have 160 lines; 16 of each
-/// core have more than the 2,048 lines of the area.)
+/// Transactions that have ended fill the overflow area once they are drained, if the last level has
+/// no room for them: no more transactions begin than it can take. (Transactions have 160 lines; 16
+/// of each core have more than the 2,048 lines of the area.)
 #[test]
 fn no_more_transactions_begin_than_the_overflow_area_can_take() {
     all_hold(["loc-kiln echo cores=2 txs=40 points=40 nested=false seed=1".to_owned()]);

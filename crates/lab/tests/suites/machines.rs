@@ -91,7 +91,7 @@ fn presets_hold_what_the_papers_say() {
     assert_eq!(ssp.cycles(50_000), 185);
 }
 
-/// What an idle read takes from the core, by the way that the model sums it.
+/// Returns how long an idle read from the core takes, summed as the model sums it.
 fn idle_read(config: &Config, device: u64) -> u64 {
     let controller = &config.controller;
     let way = 2 * (controller.path + controller.link) + controller.frontend + controller.backend;

@@ -122,7 +122,7 @@ fn a_rule_that_is_off_is_caught_in_a_trace() {
 const TWICE: &str = "begin\nstore 0 ?\nstore 64 ?\nstore 128 ?\nstore 192 ?\nstore 0 ?\nstore 64 ?\n\
     store 0 ?\ncommit\n";
 
-/// The same stores, as a program that is not told of transactions flushes and fences them.
+/// The same stores, flushed and fenced by a program that has no transactions.
 #[test]
 fn flushes_and_fences_of_a_program_take_their_time() {
     let plain = "begin\nstore 0 ?\nstore 64 ?\ncommit\n";

@@ -78,7 +78,7 @@ fn waits_are_the_stalls() {
         }
         assert!(!waits.is_empty(), "{design}");
         let stalls = timeline["run"]["stalls"].as_object().expect("stalls");
-        // That a core is done before the others is no wait of its own.
+        // A core that is done before the others has no wait of its own for that.
         for (name, counted) in
             stalls.iter().filter(|(name, _)| !["compute", "other"].contains(&&***name))
         {
@@ -155,7 +155,7 @@ fn a_window_is_a_part_of_the_whole() {
     assert_eq!((from, until), (Some(300), Some(500)));
     let overlaps =
         |event: &&Value| event["from"].as_u64() < until && event["until"].as_u64() >= from;
-    // What queues hold when the run ends has no end in either.
+    // Lines that queues hold when the run ends have no end in either timeline.
     let expected: Vec<&Value> = events(&whole).iter().filter(overlaps).collect();
     assert_eq!(events(&part).iter().collect::<Vec<_>>(), expected);
     assert!(expected.len() > 50, "{}", expected.len());

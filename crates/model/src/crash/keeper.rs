@@ -35,7 +35,7 @@ impl Keeper {
         Keeper { most, seed: mix(seed ^ 0x6b65_6570), nested, kept: Vec::new() }
     }
 
-    /// Returns which image of a crash point is to be kept, if any: the one of a number below
+    /// Returns which image of a crash point is to be kept, if any: the one of a drawn number below
     /// `orders`, or the last one if there are fewer.
     pub fn choose(&self, point: u64, orders: u64) -> Option<Chosen> {
         let rank = mix(self.seed ^ point);

@@ -203,8 +203,8 @@ fn ends_as_known(
     recover_to_the_end(&mut again, firmware).is_ok() && again.equals(&known)
 }
 
-/// Returns which bytes are there, if it can be torn, of a write that the cells are in the middle
-/// of: those of any of its words.
+/// Returns which bytes of a write that the cells are in the middle of are there, if it can be torn:
+/// those of any of its words.
 fn torn(write: &Remembered, seed: u64, firmware: &dyn Firmware) -> Option<u64> {
     let is_torn = is_media(firmware) && write.has_words();
     is_torn.then(|| spread(mix(seed ^ mix(write.number)) as u8))

@@ -112,7 +112,7 @@ fn fickle(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     DATA.into_iter().try_for_each(|word| image.set_word(word, 7))
 }
 
-/// Recovers every second time alone.
+/// Recovers with care at every second call, and writes nothing at the others.
 fn tiring(image: &mut Image<'_>) -> Result<(), PowerLoss> {
     if times() % 2 == 1 { careful(image) } else { Ok(()) }
 }

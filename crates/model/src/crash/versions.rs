@@ -36,8 +36,8 @@ struct History {
     next: u64,
 }
 
-/// What a core's next fence makes durable: lines, each with the number up to which its versions
-/// are.
+/// What a core's next fence makes durable: lines, each with the number before which its versions
+/// are made durable.
 #[derive(Default)]
 struct Flushed {
     lines: Vec<(Line, u64)>,

@@ -205,8 +205,8 @@ fn class(kind: &str) -> PyResult<Class> {
     })
 }
 
-/// What a hook asks whether a write could have become durable. The answer is different each time,
-/// and the hook goes on as if the write had become durable, or had not.
+/// What a hook asks whether a write could have become durable. Each time the hook goes on as if the
+/// write had become durable, or had not.
 #[pyclass(frozen, name = "Arrived", module = "indelible.design")]
 #[derive(Default)]
 pub(super) struct PyArrived {

@@ -53,7 +53,7 @@ struct Audit {
     most: Cell<u64>,
 }
 
-/// How often a hook is called again. Ours: it costs a sixteenth of what these hooks take.
+/// One call in so many is made again. Ours: it costs a sixteenth of what these hooks take.
 const AUDIT_EVERY: u64 = 16;
 
 impl Audit {

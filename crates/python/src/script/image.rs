@@ -84,7 +84,7 @@ pub(super) fn lend_gasp<T>(
         Err(error) => return ((Err(error), false), Told { bytes: 0, digest: 0 }),
     };
     let result = {
-        // SAFETY: As of an image.
+        // SAFETY: As for an image.
         let _loan = unsafe { lent.get().of.lend(ptr::from_mut(gasp).cast()) };
         hook(&lent)
     };

@@ -35,7 +35,7 @@ impl<T> Lent<T> {
     /// # Errors
     /// When the hook to which it was lent has ended.
     pub(super) fn look(&self, name: &str) -> PyResult<&T> {
-        // SAFETY: As of `get`.
+        // SAFETY: As in `get`.
         unsafe { self.0.load(Ordering::Relaxed).as_ref() }.ok_or_else(|| ended(name))
     }
 
