@@ -236,7 +236,7 @@ mod tests {
         Spec::read(&spec).and_then(|spec| spec.resolve(None)).expect("a spec")
     }
 
-    /// A report whose numbers all differ, so that none can pass for another.
+    /// A report whose counts all differ, so that none can pass for another.
     fn report() -> Report {
         let mut commit_latency = latencies();
         (1..=100).for_each(|cycles| commit_latency.record(cycles).expect("in range"));
