@@ -75,8 +75,9 @@ pub enum Check {
     /// Transactions: after recovery, every one that was acknowledged is there, and no other in
     /// part.
     Transactions,
-    /// The order of stores ([`Design::MODEL`]), in what the power failure left and the hardware's
-    /// own recovery made of it. An image of some words is asked about; see [`Stores`].
+    /// The order of stores ([`crate::design::Design::MODEL`]), in what the power failure left and
+    /// the hardware's own recovery made of it. The campaign is asked about an image of some words;
+    /// see [`Stores`].
     Stores(Vec<(Word, u64)>),
 }
 

@@ -1,7 +1,7 @@
 //! The extension module `indelible._core`: the functions of `lab` under the same names, JSON text
 //! in and out. It adds what Python needs and nothing else: the global lock is released while a
 //! simulation runs, a sentence for the user becomes `InputError`, and a panic, which is a bug of
-//! ours, becomes `InternalError`. Designs that users write in Python are found by [`script`].
+//! ours, becomes `InternalError`. Designs that users write in Python are found by `script.rs`.
 
 mod native;
 mod panics;
