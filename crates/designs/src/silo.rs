@@ -140,19 +140,19 @@ pub struct Silo {
     /// the caches are saved.
     channel_survives: bool,
     cores: PerCore<LogBuffer>,
-    /// Evicted lines that wait for logs of their words to arrive, oldest first, and what stores
-    /// had been numbered when they left.
+    /// Evicted lines that wait for logs of their words to arrive, oldest first, each with the
+    /// number of the last store before it left the caches.
     held: VecDeque<(Evict, u64)>,
-    /// Evicted lines that no controller has accepted yet, in the same way.
+    /// Evicted lines that no controller has accepted yet, each with the same number.
     leaving: Vec<(Line, u64)>,
-    /// Evicted lines that another controller accepted and of which the log controller does not
-    /// know, or that controller not that it does.
+    /// Evicted lines that another controller accepted, until that controller hears that the log
+    /// controller knows of them.
     told: Vec<Told>,
-    /// Cores whose logs have something on its way to another controller.
+    /// How many cores' logs have a write on its way to another controller.
     deliveries: u64,
     /// The words of the logs in the buffers of all cores.
     logged: Sieve,
-    /// Cores with something that waits for older data: most often none.
+    /// How many cores wait until older data of a word reach memory: most often none.
     stalls: u64,
     commits: u64,
     stamps: u64,
@@ -161,31 +161,31 @@ pub struct Silo {
 
 /// One core's log buffer, with the path that leads to it.
 struct LogBuffer {
-    /// On their way from the core, in order. These are not in the battery's domain.
+    /// Messages on their way from the core, in order. They are not in the battery's domain.
     channel: VecDeque<(Cycle, Message)>,
-    /// The buffer, oldest first.
+    /// Logs in the buffer, oldest first.
     logs: VecDeque<Log>,
-    /// Committed transactions with logs in the buffer, and the places of their commits.
+    /// Committed transactions with logs in the buffer, each with the place of its commit.
     committed: VecDeque<(TxId, u64)>,
     region: Region,
     /// An overflow that is under way.
     spill: Option<Spill>,
-    /// An update in place is under way, or waits for room at its controller.
+    /// Whether an update in place is due or under way, or waits for older data or for room.
     updating: bool,
-    /// The first log has updated its word, and is to leave: durable first, forgotten after.
+    /// Whether the first log has updated its word and is to leave: durable first, forgotten after.
     updated: bool,
-    /// What is on its way to another controller: a word, or records of the log.
+    /// The write that is on its way to another controller: of a word, or of records of the log.
     delivery: Option<Option<Word>>,
-    /// What waits for older data of its word to reach memory first.
+    /// The event that waits until older data of its word have reached memory.
     stalled: Option<SiloEvent>,
-    /// The channel's first log waits for room in the buffer.
+    /// Whether the channel's first log waits for room in the buffer.
     full: bool,
-    /// The core's store waits for room in the channel.
+    /// Whether the core's store waits for room in the channel.
     waiting: bool,
 }
 
 impl LogBuffer {
-    /// The logs of the running transaction, newest first. Committed ones are before them.
+    /// The logs of the running transaction, newest first. The committed ones lie before them.
     fn running(&mut self) -> impl Iterator<Item = &mut Log> {
         self.logs.iter_mut().rev().take_while(|log| log.committed.is_none())
     }
@@ -211,7 +211,7 @@ struct Log {
     stamp: u64,
 }
 
-/// What is due.
+/// Silo's timed events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiloEvent {
     /// The first message of a core's channel reaches the log controller.
@@ -219,7 +219,7 @@ pub enum SiloEvent {
     /// The log controller looks at the first committed log of a buffer, after the one before has
     /// left if that has updated its word.
     Update(CoreId),
-    /// An overflow goes on.
+    /// An overflow takes its next step.
     Spill(CoreId),
     /// A controller accepted an evicted line.
     Evicted(Line),
@@ -231,7 +231,7 @@ pub enum SiloEvent {
     Refused(CoreId),
     /// The log controller hears that another controller accepted an evicted line.
     Hear(Line),
-    /// The other controller hears that the log controller knows.
+    /// That controller hears that the log controller knows of the line.
     Heard(Line),
 }
 
@@ -453,13 +453,13 @@ impl Design for Silo {
 // From a store to the buffer.
 
 impl Silo {
-    /// What the register of 16 bits holds for a transaction. Numbers that are in a buffer or a
-    /// region at the same time are far closer together than a wrap.
+    /// The number that the register of 16 bits holds for a transaction. Numbers that are in a
+    /// buffer or a region at the same time are far closer together than a wrap.
     fn number(&self, tx: TxId) -> TxId {
         TxId(tx.0.wrapping_add(self.params.first_transaction) & 0xffff)
     }
 
-    /// Logs of one core that a power failure may have to save, at the most.
+    /// How many logs of one core a power failure may have to save, at the most.
     fn logs_on_chip(&self) -> u64 {
         self.params.entries + u64::from(self.channel_survives) * (self.params.channel + 1)
     }
@@ -475,7 +475,7 @@ impl Silo {
         channel.push_back((arrival, message));
     }
 
-    /// Whether a log of a line's words is on its way to a buffer, of a store up to `stamp`.
+    /// Whether a log of one of a line's words, from a store up to `stamp`, is on its way.
     fn is_logged_soon(&self, line: Line, stamp: u64) -> bool {
         let logs_line = |(_, message): &(Cycle, Message)| match message {
             Message::Log(log) => log.word.line() == line && log.stamp <= stamp,
@@ -507,8 +507,8 @@ impl Silo {
         self.release_held(at, below);
     }
 
-    /// Log merging: a word has one log in a transaction, with its first old value and its last new
-    /// one.
+    /// Log merging: updates the log that the word has in the transaction, if any, which keeps its
+    /// first old value and takes the last new one. Returns whether there was one.
     fn merge(&mut self, core: CoreId, log: &Log) -> bool {
         let (stamp, rules) = (log.stamp, &self.rules);
         let buffer = &mut self.cores[core];
@@ -517,7 +517,7 @@ impl Silo {
         {
             return false;
         }
-        // Nothing joins the logs that are leaving, which are the first.
+        // A log that an overflow moves out takes no store in; those logs are the first.
         let leaving = if rules.keep_leaving { buffer.leaving() } else { 0 };
         let staying = buffer.logs.len() - leaving;
         let any = !rules.merge_within_transaction;
@@ -540,7 +540,7 @@ impl Silo {
         true
     }
 
-    /// Appends a log; if there is no room, has some made and returns false.
+    /// Appends a log. If there is no room, has some made and returns false.
     fn append(&mut self, core: CoreId, log: Log, at: Cycle, below: &mut Below<SiloEvent>) -> bool {
         let buffer = &mut self.cores[core];
         let held_up = buffer.spill.is_some() && self.params.overflow == BLOCKING;
@@ -554,7 +554,7 @@ impl Silo {
         if buffer.spill.is_none() && running {
             self.begin_spill(core, at, below);
         }
-        // Committed logs leave by themselves, and the channel goes on when one has.
+        // Committed logs leave by themselves, and the channel goes on when one has left.
         false
     }
 
@@ -579,12 +579,12 @@ impl Silo {
     }
 }
 
-/// The parameter `overflow` that holds up what arrives.
+/// The choice of `overflow` under which arriving logs wait until the batch has left.
 const BLOCKING: u64 = choice::<SiloParams>("overflow", "blocking");
 
 fn word_write(word: Word, value: u64) -> Write {
-    // The mask selects one word. That the others are the same spares the host a partial store that
-    // a whole load has to wait for.
+    // The mask selects one word. Filling the whole line with its value spares the host a partial
+    // store that a load of the whole line would have to wait for.
     let mut data = [0; LINE_BYTES as usize];
     data.chunks_exact_mut(8).for_each(|bytes| bytes.copy_from_slice(&value.to_le_bytes()));
     Write { line: word.line(), data, mask: word.mask(), class: Class::Data }

@@ -1,9 +1,10 @@
 //! Silo's overflow: a transaction with more logs than the buffer holds.
 //!
-//! The oldest logs leave as a batch: their undo records first, which are lines of the log region,
+//! The oldest logs leave as a batch: first their undo records, which are lines of the log region,
 //! then the new data, word by word. A log's place is free as soon as both are accepted, and logs
-//! that arrive meanwhile take the places that are free. A transaction that commits with logs of a
-//! batch still in the buffer needs their records no more: they are updates like any other then.
+//! that arrive meanwhile take the free places. If the transaction commits while logs of a batch are
+//! still in the buffer, their records are no longer needed, and these logs update their words like
+//! any others.
 
 use std::collections::VecDeque;
 
@@ -19,18 +20,18 @@ use super::{Log, LogBuffer, Silo, SiloEvent, word_write};
 pub struct Spill {
     /// How many of the buffer's first logs are still in it.
     pub logs: usize,
-    /// Undo records that no controller has accepted.
+    /// Undo records that no controller has accepted yet.
     pub records: VecDeque<Write>,
 }
 
 impl LogBuffer {
-    /// How many of its first logs are leaving it.
+    /// How many of the buffer's first logs are leaving it.
     pub(super) fn leaving(&self) -> usize {
         self.spill.as_ref().map_or(0, |spill| spill.logs)
     }
 
-    /// What the log controller writes next: records of an overflow, or else the word of the first
-    /// log, and the log.
+    /// What the log controller writes next: a record of an overflow, or else the word of the first
+    /// log, together with that log.
     pub(super) fn next_write(&self) -> Option<(Write, Option<Log>)> {
         if let Some(record) = self.spill.as_ref().and_then(|spill| spill.records.front()) {
             return Some((record.clone(), None));
@@ -40,8 +41,8 @@ impl LogBuffer {
 }
 
 impl Silo {
-    /// The buffer is full of logs of the running transaction: the oldest have their undo data
-    /// saved, and their new data written in place.
+    /// Begins an overflow, when the buffer is full of logs of the running transaction: saves the
+    /// undo data of the oldest logs and writes their new data in place.
     pub(super) fn begin_spill(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let reserve = self.logs_on_chip();
         let buffer = &mut self.cores[core];
@@ -75,7 +76,7 @@ impl Silo {
         let (write, log) = buffer.next_write().expect("an overflow moves logs");
         if let Some(log) = log {
             if self.is_discarded(&log) {
-                // An eviction has carried the new data meanwhile, or newer ones.
+                // An eviction has meanwhile carried these data, or newer ones, to memory.
                 self.leave_spilled(core, at, below);
                 return below.at(at, SiloEvent::Spill(core));
             }
@@ -96,7 +97,7 @@ impl Silo {
         below.at(at + 1, SiloEvent::Spill(core));
     }
 
-    /// What an overflow wrote last is durable: durable first, forgotten after.
+    /// Forgets what an overflow wrote last, now that it is durable: durable first, forgotten after.
     pub(super) fn spilled(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let spill = self.cores[core].spill.as_mut().expect("an overflow is under way");
         if spill.records.pop_front().is_some() {
@@ -107,7 +108,7 @@ impl Silo {
         self.leave_spilled(core, at, below);
     }
 
-    /// The first log leaves the buffer, and only its undo record is left of it.
+    /// Removes the first log from the buffer: only its undo record is left of it.
     fn leave_spilled(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let saved = u64::from(self.rules.save_undo_on_overflow);
         let buffer = &mut self.cores[core];
@@ -116,7 +117,8 @@ impl Silo {
         self.leave(core, at, below);
     }
 
-    /// New data of a log were written in place: older committed logs of the word are worth nothing.
+    /// Sets the flush-bits of older committed logs of a word, when an overflow has written newer
+    /// data.
     fn supersede(&mut self, first: &Log) {
         let Log { word, stamp, committed, .. } = *first;
         let is_older = |log: &Log| {
@@ -136,7 +138,7 @@ impl Silo {
         }
     }
 
-    /// The batch has left the buffer, or what is left of it has been committed.
+    /// Ends an overflow: the batch has left the buffer, or the rest of it has been committed.
     fn end_spill(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         self.cores[core].spill = None;
         self.start_updating(core, at, below);

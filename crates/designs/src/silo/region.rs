@@ -8,11 +8,11 @@
 //!              ID tuples of 8 bytes, from the next line on: transaction 2, place of its commit 6
 //! ```
 //!
-//! What is appended after a truncation lies behind what was there, in a line of its own, as in any
-//! log: records that took the places of those before would join them in the queue and in the
-//! on-DIMM buffer, and most would never reach the cells.
+//! Records that are appended after a truncation lie behind the old ones, in a line of their own, as
+//! in any log. In the places of the old ones they would merge with them in the write-pending queue
+//! and in the on-DIMM buffer, and most would never reach the cells.
 //!
-//! The first line is written by the battery only, the armed word last: without it there is nothing
+//! Only the battery writes the first line, the armed word last; without that word there is nothing
 //! to recover. Recovery clears it with its last write.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -30,15 +30,15 @@ pub const RECORD_BYTES: u64 = 18;
 const TUPLE_BYTES: u64 = 8;
 const ARMED: u64 = 56;
 
-/// The log region of one core: the registers that say how much of it is in use, which the battery
-/// keeps.
+/// The log region of one core, with the registers that say how much of it is in use. The battery
+/// keeps these registers.
 #[derive(Clone, Debug)]
 pub struct Region {
     base: u64,
     bytes: u64,
     /// Bytes of a line of the on-DIMM buffer.
     line: u64,
-    /// The line of the ring that the first record lies in, or is to lie in.
+    /// The line of the ring where the first record lies, or will lie.
     head: u64,
     records: u64,
 }
@@ -102,8 +102,8 @@ impl Region {
         }
     }
 
-    /// The writes that put records behind the others, if the region then still has room for
-    /// `reserve` logs at a power failure. They count once [`Region::keep`] says so.
+    /// Returns the writes that put records behind the others, or none if the region would then lack
+    /// room for `reserve` logs at a power failure. The records count once [`Region::keep`] says so.
     pub fn append(
         &self,
         records: impl Iterator<Item = Record>,
@@ -131,19 +131,19 @@ impl Region {
         Some(writes)
     }
 
-    /// Whether it has room for so many records and as many ID tuples behind those that are there.
+    /// Whether the region has room for this many more records and as many ID tuples.
     pub fn holds(&self, records: u64) -> bool {
         let tuples = records.div_ceil(self.line / TUPLE_BYTES);
         self.lines_of(self.records + records) + tuples <= self.lines()
     }
 
-    /// How many bytes hold so many records and as many ID tuples, wherever it begins.
+    /// How many bytes hold this many records and as many ID tuples, wherever the region begins.
     pub fn bytes_for(&self, records: u64) -> u64 {
         let tuples = records.div_ceil(self.line / TUPLE_BYTES);
         (1 + self.lines_of(records) + tuples) * self.line
     }
 
-    /// How many bytes it has.
+    /// Bytes of the region.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -153,8 +153,8 @@ impl Region {
         self.records += records;
     }
 
-    /// The battery saves records and ID tuples behind the records that are there, and then how
-    /// many there are.
+    /// Has the battery save records and ID tuples behind the records that are there, and then the
+    /// numbers of both.
     pub fn save(
         &self,
         records: impl Iterator<Item = Record>,
@@ -173,38 +173,39 @@ impl Region {
         gasp.save_words(self.base, &[self.head | count << 32, committed.len() as u64])
     }
 
-    /// Reads where the first record is and how many there are, and says how many ID tuples.
+    /// Reads where the first record is and how many there are. Returns how many ID tuples there
+    /// are.
     fn read(&mut self, image: &Image<'_>) -> u64 {
         let registers = image.word(Word::of(self.base));
         (self.head, self.records) = (registers & u64::from(u32::MAX), registers >> 32);
         image.word(Word::of(self.base + 8))
     }
 
-    /// The battery says that everything is saved.
+    /// Sets the armed word, by which the battery says that everything is saved.
     pub fn arm(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         gasp.save_words(self.base + ARMED, &[1])
     }
 
-    /// Where a record begins.
+    /// The address at which a record begins.
     fn place(&self, record: u64) -> u64 {
         self.in_ring(record, RECORD_BYTES)
     }
 
-    /// Where an ID tuple begins, behind so many records.
+    /// The address at which an ID tuple behind this many records begins.
     fn place_of_tuple(&self, records: u64, tuple: u64) -> u64 {
         let in_line = self.line / TUPLE_BYTES;
         self.in_ring(self.lines_of(records) * in_line + tuple, TUPLE_BYTES)
     }
 
-    /// Where the `index`-th of things of so many bytes begins, if the head's line has the first and
-    /// none is in two lines.
+    /// The address at which the `index`-th item of `bytes` bytes begins, if the first item lies in
+    /// the head's line and no item lies in two lines.
     fn in_ring(&self, index: u64, bytes: u64) -> u64 {
         let in_line = self.line / bytes;
         let line = (self.head + index / in_line) % self.lines();
         self.first() + line * self.line + index % in_line * bytes
     }
 
-    /// How many lines so many records take.
+    /// How many lines this many records take.
     fn lines_of(&self, records: u64) -> u64 {
         records.div_ceil(self.line / RECORD_BYTES)
     }
@@ -214,13 +215,13 @@ impl Region {
         (self.base + self.bytes).saturating_sub(self.first()) / self.line
     }
 
-    /// Where the ring begins.
+    /// The address at which the ring begins.
     fn first(&self) -> u64 {
         (self.base + LINE_BYTES).next_multiple_of(self.line)
     }
 }
 
-/// Replays what committed and revokes what did not.
+/// Replays the transactions that committed and revokes those that did not.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Silo>) -> Result<(), PowerLoss> {
     let armed = Word::of(setup.shape.log_of(CoreId(0)) + ARMED);
     if image.word(armed) == 0 {
@@ -273,8 +274,8 @@ mod tests {
 
     use super::*;
 
-    /// At a power failure, each record that it said to hold may be of another transaction that has
-    /// committed: all their ID tuples lie in the region, too.
+    /// At a power failure each record for which the region said to have room may belong to another
+    /// committed transaction: the ID tuples of all of them must lie in the region, too.
     #[test]
     fn what_a_region_holds_lies_in_it_with_its_tuples() {
         let mut config = Config::default();
@@ -307,8 +308,8 @@ mod tests {
         }
     }
 
-    /// The tail goes on: a batch does not lie where the one before did, which is forgotten, and
-    /// begins a line of the on-DIMM buffer.
+    /// The tail goes on: a batch begins a line of the on-DIMM buffer, and does not lie where the
+    /// batch before it lay, which is forgotten.
     #[test]
     fn what_follows_a_truncation_lies_behind_it() {
         let mut config = Config::default();

@@ -1,13 +1,13 @@
 //! Silo on a machine with several memory controllers (ours: the paper has one, and says that all
 //! logs of a transaction go to one).
 //!
-//! The log buffers are in the first controller, the log controller with them, so a commit needs no
-//! agreement. What is new is that two messages can cross: a word of the logs on its way to another
-//! controller, and the news that an evicted line with a newer value of it was accepted there. Such
-//! a controller keeps the lines that it accepted until the log controller has answered that it
-//! knows and that nothing of the line is on its way, and refuses a word that one of them
-//! supersedes. Whatever a power failure interrupts, every log that is needed is still in the
-//! buffer: recovery writes at most what memory already has.
+//! The log buffers and the log controller are in the first memory controller, so a commit needs no
+//! agreement. But two messages can cross: a word of the logs on its way to another controller, and
+//! the news that this controller has accepted an evicted line with a newer value of the word. The
+//! other controller therefore remembers each evicted line that it accepted, until the log
+//! controller has answered that it knows of the line and that nothing of the line is on its way,
+//! and refuses a word that such a line supersedes. Whatever a power failure interrupts, every log
+//! that is needed is still in the buffer: at worst recovery writes what memory already has.
 
 use model::design::Below;
 use model::units::{CoreId, Cycle, Line, PerCore, Word};
@@ -17,7 +17,7 @@ use super::{LogBuffer, Silo, SiloEvent};
 /// An evicted line that another controller accepted.
 pub struct Told {
     pub line: Line,
-    /// What stores had been numbered when it left the caches.
+    /// The number of the last store before the line left the caches.
     left: u64,
     stage: Stage,
 }
@@ -25,7 +25,7 @@ pub struct Told {
 /// How far the news of an evicted line has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It is on its way to the log controller.
+    /// The news is on its way to the log controller.
     Sent,
     /// The log controller has set the flush-bits.
     Known,
@@ -33,13 +33,13 @@ enum Stage {
     Answered,
 }
 
-/// Whether a line belongs to another controller than the log controller's.
+/// Whether a line belongs to a controller other than the log controller's.
 pub fn is_remote(line: Line, below: &Below<SiloEvent>) -> bool {
     below.memory.controller_of(line) != 0
 }
 
 impl Silo {
-    /// Whether the word is on its way from another core's logs.
+    /// Whether another core's logs have the word on its way to its controller.
     pub(super) fn is_delivered(&self, core: CoreId, word: Word) -> bool {
         let same = |other: CoreId, delivery: Option<Option<Word>>| {
             other != core && delivery == Some(Some(word))
@@ -49,7 +49,7 @@ impl Silo {
             && self.cores.iter().any(|(other, buffer)| same(other, buffer.delivery))
     }
 
-    /// Sends what a core's logs are to write next to another controller: a word, or records.
+    /// Sends the next write of a core's logs to another controller: a word, or records.
     pub(super) fn deliver(
         &mut self,
         core: CoreId,
@@ -80,7 +80,7 @@ impl Silo {
         below.at(back, SiloEvent::Delivered(core));
     }
 
-    /// What was sent is durable: durable first, forgotten after.
+    /// Goes on when the write that was sent is durable: durable first, forgotten after.
     pub(super) fn delivered(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         self.cores[core].delivery = None;
         self.deliveries -= 1;
@@ -96,7 +96,8 @@ impl Silo {
         self.answer(at, below);
     }
 
-    /// What was sent is old: the eviction that says so has been heard of by now.
+    /// Goes on when the write that was sent has been refused as old: the log controller has heard
+    /// by now of the eviction that supersedes it.
     pub(super) fn refused(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         self.cores[core].delivery = None;
         self.deliveries -= 1;
@@ -109,13 +110,13 @@ impl Silo {
         self.answer(at, below);
     }
 
-    /// Another controller has accepted an evicted line, and tells the log controller.
+    /// Tells the log controller that another controller has accepted an evicted line.
     pub(super) fn tell(&mut self, line: Line, left: u64, at: Cycle, below: &mut Below<SiloEvent>) {
         self.told.push(Told { line, left, stage: Stage::Sent });
         below.at(at + self.params.controller_hop, SiloEvent::Hear(line));
     }
 
-    /// The log controller hears of it.
+    /// Sets the flush-bits for an evicted line, when the log controller hears of it.
     pub(super) fn hear(&mut self, line: Line, at: Cycle, below: &mut Below<SiloEvent>) {
         let left = self.advance(line, Stage::Sent, Stage::Known);
         if self.rules.remote_eviction_marks {
@@ -125,7 +126,7 @@ impl Silo {
         self.answer(at, below);
     }
 
-    /// The log controller answers what it has heard of, once nothing of the line is on its way.
+    /// Answers the news that the log controller has heard, once nothing of the line is on its way.
     fn answer(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
         let on_its_way = |line: Line, cores: &PerCore<LogBuffer>| {
             let mut deliveries = cores.iter().filter_map(|(_, buffer)| buffer.delivery);
@@ -139,14 +140,15 @@ impl Silo {
         }
     }
 
-    /// The other controller has the answer, and forgets the line.
+    /// Forgets the line at the other controller, which has the answer now.
     pub(super) fn heard(&mut self, line: Line) {
         let mut answered = |told: &Told| told.line == line && told.stage == Stage::Answered;
         let index = self.told.iter().position(&mut answered);
         self.told.remove(index.expect("what was answered was told"));
     }
 
-    /// The first news of a line moves on; returns what stores had been numbered when it left.
+    /// Moves the first news of a line from one stage to another. Returns the number of the last
+    /// store before the line left.
     fn advance(&mut self, line: Line, from: Stage, to: Stage) -> u64 {
         let mut news = self.told.iter_mut().filter(|told| told.line == line);
         let told = news.find(|told| told.stage == from).expect("there is news of the line");

@@ -1,4 +1,4 @@
-//! Silo's in-place updates after a commit, and what evicted lines make of them.
+//! Silo's in-place updates after a commit, and the evicted lines that supersede or delay them.
 
 use std::collections::VecDeque;
 
@@ -74,7 +74,7 @@ impl Silo {
         below.at(at + self.params.update_interval, SiloEvent::Update(core));
     }
 
-    /// Whether another core committed the log's word earlier and has not updated it.
+    /// Whether another core committed the log's word earlier and has not updated it yet.
     pub(super) fn is_preceded(&self, core: CoreId, log: &Log) -> bool {
         let earlier = |other: &Log| {
             other.word == log.word
@@ -88,7 +88,8 @@ impl Silo {
         others.any(|(_, buffer)| buffer.logs.iter().any(earlier))
     }
 
-    /// The first log leaves, and with its transaction's last one the transaction.
+    /// Removes the first log of a buffer and, with the last log of its transaction, the
+    /// transaction.
     pub(super) fn leave(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let buffer = &mut self.cores[core];
         let Some(log) = buffer.logs.pop_front() else { return };
@@ -115,8 +116,8 @@ impl Silo {
         }
     }
 
-    /// Whether a log's line was evicted before the log's store and no controller has accepted it:
-    /// what the line carries is older, and must not come last.
+    /// Whether the log's line was evicted before the log's store and no controller has accepted it
+    /// yet: the line carries older data, which must not come last.
     pub(super) fn is_overtaking(&self, log: &Log) -> bool {
         let line = log.word.line();
         let older = |&(other, left): &(Line, u64)| other == line && left < log.stamp;
@@ -129,7 +130,7 @@ impl Silo {
         self.stalls += u64::from(before.is_none());
     }
 
-    /// Lets what waited for an order go on: something has reached memory.
+    /// Lets the logs that wait for older data try again, since something has reached memory.
     pub(super) fn retry_stalled(&mut self, at: Cycle, below: &mut Below<SiloEvent>) {
         if std::mem::take(&mut self.stalls) == 0 {
             return;
@@ -139,7 +140,7 @@ impl Silo {
         }
     }
 
-    /// A line was evicted, and its controller has accepted it.
+    /// Handles an evicted line that its controller has accepted.
     pub(super) fn evicted(&mut self, line: Line, at: Cycle, below: &mut Below<SiloEvent>) {
         let index = self.leaving.iter().position(|&(other, _)| other == line);
         let (_, left) = self.leaving.remove(index.expect("an accepted line was evicted"));
@@ -150,7 +151,7 @@ impl Silo {
         self.retry_stalled(at, below);
     }
 
-    /// The logs whose values an evicted line carries need update nothing.
+    /// Sets the flush-bits of the logs whose values an evicted line carries: they update nothing.
     pub(super) fn mark_evicted(&mut self, line: Line, left: u64) {
         let carried = |log: &&mut Log| {
             log.word.line() == line
