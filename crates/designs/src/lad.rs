@@ -3,15 +3,15 @@
 //! The queues of the controllers survive a power failure, so they can hold what a transaction
 //! stored until it commits, and no log is written. A line that leaves the first level goes on to
 //! its controller, with the number of its transaction, and stays in the queue as a speculative
-//! entry. A commit has two phases: the lines that are left are sent and acknowledged, and then
-//! every controller is told; it records the transaction as the last one of its thread, and the
-//! entries become ordinary writes. What is committed after a power failure is what any of the
-//! controllers has recorded. Only if a queue is full of speculative entries is the old data of the
-//! oldest one logged, and its line written in place.
+//! entry. A commit has two phases. First the remaining lines are sent and acknowledged. Then every
+//! controller is told: it records the transaction as the last one of its thread, and the entries
+//! become ordinary writes. After a power failure a transaction has committed if any controller has
+//! recorded it. Only when a queue is full of speculative entries, the old data of the oldest entry
+//! are logged, and its line is written in place.
 //!
-//! Of the rules that specs/logging.md section 5 adds, the machine itself keeps two. Loads are
-//! answered from speculative entries ([`Memory::reserve`]). And an entry never takes the place of
-//! an older transaction's write of its line: that one was accepted when it committed, and the
+//! The machine itself keeps two of the rules that specs/logging.md section 5 adds. Loads are
+//! answered from speculative entries ([`Memory::reserve`]). And an entry never replaces an older
+//! transaction's write of its line: that write was accepted when the transaction committed, and the
 //! entry has a slot of its own.
 //!
 //! [`Memory::reserve`]: model::controller::Memory::reserve
@@ -97,12 +97,12 @@ pub struct Lad {
     rules: LadRules,
     cores: PerCore<Thread>,
     queues: Vec<Queue>,
-    /// Lines on their way to a controller, and those that wait there.
+    /// Lines on their way to a controller, and lines that wait there.
     messages: Slab<Message>,
     /// A line that has just left all caches, and was sent to its controller.
     recalled: Option<Line>,
-    /// Ordinary write-backs, of what was stored outside of transactions, that no controller has
-    /// accepted, and when they arrive.
+    /// Ordinary write-backs, of data stored outside of transactions, that no controller has
+    /// accepted yet, each with the time at which it arrives.
     write_backs: Vec<(Line, Cycle)>,
     counts: Counts,
 }
@@ -111,18 +111,19 @@ pub struct Lad {
 struct Thread {
     /// The number of the transaction that runs, or of the next one.
     serial: u16,
-    /// Lines of the first level that it has stored to, also in the order of first stores.
+    /// Lines of the first level that the transaction has stored to; `order` keeps the order of the
+    /// first stores.
     marked: LineSet,
     order: Vec<Line>,
-    /// It has stored at all.
+    /// Whether the transaction has stored anything.
     stored: bool,
     /// Lines that have been sent and not acknowledged.
     unacknowledged: u64,
-    /// It has been asked to commit, and not all lines are acknowledged.
+    /// Whether the core has asked for the commit and not all lines are acknowledged.
     preparing: bool,
-    /// Controllers that have not acknowledged the commit.
+    /// How many controllers have not acknowledged the commit.
     untold: u64,
-    /// When the last acknowledgement is there.
+    /// When the last line has been sent and the last acknowledgement has come back.
     ready: Cycle,
 }
 
@@ -130,7 +131,7 @@ struct Thread {
 #[derive(Clone, Copy, Debug)]
 struct Message {
     entry: Entry,
-    /// The core waits for its acknowledgement.
+    /// Whether the core waits for its acknowledgement.
     counted: bool,
 }
 
@@ -143,16 +144,16 @@ struct Entry {
     data: LineData,
 }
 
-/// What is due.
+/// LAD's timed events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LadEvent {
     /// A line of a transaction reaches its controller.
     Arrive(usize),
-    /// A controller may have room, or an ordinary write-back waits for some.
+    /// A controller looks for room again, or for ordinary write-backs that wait for some.
     Look(u8),
     /// A controller has accepted an ordinary write-back.
     WrittenBack(Line),
-    /// A spill goes on.
+    /// A spill takes its next step.
     Spill(u8),
     /// A controller is told that a core's transaction has committed.
     Commit(CoreId, u8, u16),
@@ -259,7 +260,7 @@ impl Design for Lad {
     fn evict(&mut self, evict: &Evict, below: &mut Below<LadEvent>) -> Disposition<LadEvent> {
         let Evict { line, at, .. } = *evict;
         if self.recalled.take() == Some(line) {
-            // What it carries has been sent already.
+            // The line's data have been sent already.
             return Disposition::Taken;
         }
         let frontend = below.shape.config.cycles(below.shape.config.controller.frontend);
@@ -269,8 +270,8 @@ impl Design for Lad {
         Disposition::Home { at, notify: Notify::Design(LadEvent::WrittenBack(line)) }
     }
 
-    /// Another core loads a line that a running transaction stored to: it goes to its controller
-    /// as if it left.
+    /// Sends a line that a running transaction stored to when another core loads it, as if the line
+    /// had left the first level.
     fn transfer(&mut self, transfer: &Transfer, below: &mut Below<LadEvent>) -> Cycle {
         let Transfer { line, from, write, at, .. } = *transfer;
         if !write && self.cores[from].marked.remove(&line) {
@@ -376,7 +377,7 @@ impl Design for Lad {
 }
 
 impl LadParams {
-    /// The number after another.
+    /// The number that follows another.
     fn next(&self, serial: u16) -> u16 {
         serial.wrapping_add(1) & self.mask()
     }

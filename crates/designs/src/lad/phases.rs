@@ -7,8 +7,8 @@ use model::units::{CoreId, Cycle, Line};
 use super::{Entry, Lad, LadEvent, Message};
 
 impl Lad {
-    /// Sends a line to its controller: it leaves the first level at `at` and walks through the
-    /// caches.
+    /// Sends a line to its controller. The line leaves the first level at `at` and passes through
+    /// the caches.
     fn send(
         &mut self,
         core: CoreId,
@@ -25,8 +25,8 @@ impl Lad {
         below.at(arrives, LadEvent::Arrive(index));
     }
 
-    /// A line of a running transaction left the first level: the copies below are brought up to
-    /// date on the way, and are clean.
+    /// Sends a line of a running transaction that left the first level. On its way it brings the
+    /// copies below up to date, and they are clean.
     pub(super) fn send_what_left(
         &mut self,
         core: CoreId,
@@ -39,7 +39,7 @@ impl Lad {
         self.send(core, line, at, self.rules.count_what_left, below);
     }
 
-    /// The first phase: the lines that are still marked are sent, one a cycle.
+    /// Begins the first phase of a commit: sends the lines that are still marked, one by one.
     pub(super) fn prepare(&mut self, core: CoreId, at: Cycle, below: &mut Below<LadEvent>) {
         let mut sent = at;
         let mut order = std::mem::take(&mut self.cores[core].order);
@@ -60,7 +60,7 @@ impl Lad {
         }
     }
 
-    /// A controller has taken a line.
+    /// Counts the acknowledgement of a line that a controller has taken.
     pub(super) fn acknowledge(&mut self, core: CoreId, at: Cycle, below: &mut Below<LadEvent>) {
         let thread = &mut self.cores[core];
         thread.unacknowledged -= 1;
@@ -70,7 +70,7 @@ impl Lad {
         }
     }
 
-    /// The second phase: every controller is told.
+    /// Begins the second phase of a commit: tells every controller.
     fn tell(&mut self, core: CoreId, below: &mut Below<LadEvent>) {
         let thread = &mut self.cores[core];
         let serial = thread.serial;
@@ -89,7 +89,7 @@ impl Lad {
         }
     }
 
-    /// A controller has recorded a commit; when all have, the core goes on.
+    /// Notes that a controller has recorded a commit; the core goes on when all have.
     pub(super) fn recorded(&mut self, core: CoreId, at: Cycle, below: &mut Below<LadEvent>) {
         let thread = &mut self.cores[core];
         thread.untold -= 1;

@@ -1,4 +1,5 @@
-//! LAD at a controller: speculative entries of its queue, and what waits for room in it.
+//! LAD at a controller: the speculative entries of its queue, and the lines that wait for room in
+//! it.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use super::region::Region;
 use super::spill::{Spill, Undo};
 use super::{Entry, Lad, LadEvent};
 
-/// One controller.
+/// One controller's queue.
 pub struct Queue {
     pub number: u8,
     pub region: Region,
@@ -20,11 +21,11 @@ pub struct Queue {
     pub slots: usize,
     /// Speculative entries, each in a reserved slot, oldest first.
     pub entries: Vec<Entry>,
-    /// The last transaction of each thread that committed.
+    /// The number of the last committed transaction of each thread.
     pub recorded: PerCore<u16>,
     /// Lines that have arrived and wait for room.
     pub arrived: VecDeque<usize>,
-    /// It is to be told when there may be room.
+    /// Whether the queue is to be told when there may be room.
     pub asked: bool,
     pub spill: Option<Spill>,
     pub undo: Undo,
@@ -47,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// Whether nothing in it has to be judged after a power failure.
+    /// Whether the queue holds nothing that recovery would have to judge.
     pub fn is_at_rest(&self) -> bool {
         self.entries.is_empty() && self.spill.is_none() && self.undo.is_empty()
     }
@@ -57,7 +58,7 @@ impl Queue {
         self.entries.len() == self.slots
     }
 
-    /// ADR's energy saves it.
+    /// Saves the queue with ADR's energy.
     pub fn save(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         let spilling = self.spill.as_ref().map(|spill| &spill.entry);
         let entries = self.entries.iter().chain(spilling);
@@ -66,7 +67,7 @@ impl Queue {
 }
 
 impl Entry {
-    /// The write that it becomes.
+    /// The write that the entry becomes.
     pub fn write(&self) -> Write {
         Write::whole(self.line, self.data, Class::Data)
     }
@@ -74,16 +75,16 @@ impl Entry {
 
 /// What became of a line that arrived.
 enum Taken {
-    /// The queue has it.
+    /// The queue has taken the line.
     Yes,
-    /// It waits; the queue is told when it is to look again.
+    /// The line waits; the queue is told when it is to look again.
     No,
-    /// It waits for the oldest entry to be written in place.
+    /// The line waits until the oldest entry has been written in place.
     Full,
 }
 
 impl Lad {
-    /// Takes what has arrived, in order, as far as there is room.
+    /// Takes the lines that have arrived, in order, as far as there is room.
     pub(super) fn look(&mut self, number: usize, at: Cycle, below: &mut Below<LadEvent>) {
         let mut is_full = false;
         while self.queues[number].spill.is_none() {
@@ -117,7 +118,7 @@ impl Lad {
         }
     }
 
-    /// Takes one line, if it may come into the queue.
+    /// Takes one line, if the queue has room for it.
     fn take(
         &mut self,
         number: usize,
@@ -136,8 +137,8 @@ impl Lad {
             self.counts.replaced += 1;
             return Taken::Yes;
         }
-        // While an ordinary write-back waits nothing is reserved, so an older one of the line is
-        // never overtaken.
+        // Nothing is reserved while an ordinary write-back waits, so an entry never overtakes an
+        // older write-back of its line.
         if below.reserve(at, entry.line) {
             queue.entries.push(entry);
             return Taken::Yes;
@@ -153,7 +154,7 @@ impl Lad {
         Taken::No
     }
 
-    /// A controller is told of a commit: it records it, and the transaction's entries are ordinary
+    /// Records a commit of which a controller is told. The transaction's entries are ordinary
     /// writes from now on.
     pub(super) fn commit_arrives(
         &mut self,
@@ -173,7 +174,7 @@ impl Lad {
         self.counts.undo_dropped += queue.undo.drop_of(core, self.rules.drop_undo_at_commit);
         match &mut queue.spill {
             Some(spill) if spill.entry.core == core => {
-                // Its line is written before the controller answers.
+                // The controller answers after the spilled line has been written.
                 spill.commit();
                 self.counts.spilled_late += 1;
             }

@@ -1,4 +1,4 @@
-//! Where LAD's queues go when the power fails, the undo areas, and recovery.
+//! The areas for LAD's queues at a power failure, the undo areas, and recovery.
 //!
 //! ```text
 //! of each controller  line 0: entries (word 0), armed (word 7, of controller 0 only)
@@ -9,7 +9,7 @@
 //!                     the old data; tag, sequence
 //! ```
 //!
-//! The first part is written by ADR's energy only, the armed word last: without it there is
+//! ADR's energy alone writes the first part, the armed word last; without that word there is
 //! nothing to recover. Recovery clears it with its last write.
 
 use model::design::{Gasp, Setup, Shape};
@@ -26,16 +26,16 @@ const NUMBER_BYTES: u64 = 2;
 const ENTRY_BYTES: u64 = WORD_BYTES + LINE_BYTES;
 const ARMED: u64 = 56;
 
-/// Where everything is.
+/// The layout of LAD's part of memory.
 #[derive(Clone, Debug)]
 pub struct Region {
     base: u64,
-    /// What one controller's queue takes at a power failure.
+    /// Bytes that one controller's queue takes at a power failure.
     saved_bytes: u64,
     undo_base: u64,
     end: u64,
     slots: u64,
-    /// Undo entries that were asked for.
+    /// Undo entries that the parameter asks for.
     asked: u64,
     controllers: u64,
     interleave: u64,
@@ -53,7 +53,8 @@ impl Region {
             let bytes = LINE_BYTES + THREADS * NUMBER_BYTES + slots.div_ceil(8) + entries;
             bytes.next_multiple_of(LINE_BYTES)
         };
-        // The valid bits of all that could be asked for are reserved, whatever there is room for.
+        // Valid bits are reserved for all undo entries that the parameter asks for, even without
+        // room.
         let saved_bytes = saved(params.undo_entries);
         let stripe = interleave * controllers;
         let undo_base = (shape.log_base + saved_bytes * controllers).next_multiple_of(stripe);
@@ -63,13 +64,13 @@ impl Region {
         Region { base, saved_bytes, undo_base, end, slots, asked, controllers, interleave }
     }
 
-    /// Undo entries that a controller can have.
+    /// How many undo entries a controller has.
     pub fn slots(&self) -> usize {
         self.slots as usize
     }
 
-    /// What gives a controller more undo entries: it has as many as the parameter says, or as fit
-    /// the log areas.
+    /// The option that gives a controller more undo entries: a controller has as many as the
+    /// parameter says, or as fit the log areas.
     pub fn more_room(&self) -> &'static str {
         if self.slots < self.asked {
             "--set pm.log_size=..."
@@ -78,12 +79,12 @@ impl Region {
         }
     }
 
-    /// How many bytes there are in all.
+    /// Bytes of the whole region.
     pub fn bytes(&self) -> u64 {
         self.end - self.base
     }
 
-    /// Whether what a power failure saves has a place.
+    /// Whether the region has room for what a power failure saves.
     pub fn fits(&self) -> bool {
         self.base + self.bytes_saved() <= self.end
     }
@@ -116,7 +117,7 @@ impl Region {
         Line::of(self.undo_base + stripe * self.interleave + index % in_stripe * LINE_BYTES)
     }
 
-    /// The two writes of an undo entry: the old data, and the header that says whose they are.
+    /// The two writes of an undo entry: the old data, and the header that names the transaction.
     pub fn undo(
         &self,
         controller: usize,
@@ -160,7 +161,7 @@ impl Region {
         gasp.save_words(self.saved(controller), &[count])
     }
 
-    /// Says that everything is saved.
+    /// Sets the armed word, which says that everything is saved.
     pub fn arm(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         gasp.save_words(self.saved(0) + ARMED, &[1])
     }
@@ -170,14 +171,14 @@ fn tag(entry: &Entry) -> u64 {
     entry.line.0 | u64::from(entry.core.0) << 40 | u64::from(entry.serial) << 48
 }
 
-/// A line of a transaction, as it was saved: whose it is, and where.
+/// A line of a transaction as it was saved, with its transaction and its controller.
 struct Saved {
     line: Line,
     core: CoreId,
     serial: u16,
     controller: usize,
     data: LineData,
-    /// The number of an undo entry; 0 of a queue entry.
+    /// The sequence number of an undo entry; 0 for a queue entry.
     sequence: u64,
 }
 
@@ -194,8 +195,7 @@ impl Saved {
     }
 }
 
-/// Revokes what was written in place of transactions that did not commit, and writes the entries
-/// of those that did.
+/// Revokes what uncommitted transactions wrote in place, and writes the entries of committed ones.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Lad>) -> Result<(), PowerLoss> {
     let region = Region::new(setup.shape, setup.params);
     let armed = Word::of(region.saved(0) + ARMED);
@@ -261,8 +261,8 @@ impl Verdict<'_> {
         !is_younger(entry.serial, last)
     }
 
-    /// Whether a queue entry is written. Every one is still marked as speculative: the others are
-    /// ordinary writes.
+    /// Whether recovery writes a queue entry. Every saved entry is still marked as speculative,
+    /// since an entry becomes an ordinary write when the commit arrives.
     fn is_kept(&self, entry: &Saved) -> bool {
         let rules = &self.setup.rules;
         rules.ignore_speculative_bit && (self.has_committed(entry) || !rules.discard_uncommitted)

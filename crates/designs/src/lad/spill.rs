@@ -9,16 +9,16 @@ use model::units::{CoreId, Cycle};
 
 use super::{Entry, Lad, LadEvent};
 
-/// An entry that is being written in place: it lies in a register meanwhile.
+/// An entry that is being written in place; a register holds it meanwhile.
 pub struct Spill {
     pub entry: Entry,
-    /// Where its undo entry goes, until that counts.
+    /// The slot of its undo entry, until the undo entry counts.
     slot: Option<u32>,
-    /// What is still to be written, each with what is then durable.
+    /// The writes that are left, each with the step that it completes.
     writes: VecDeque<(Write, Step)>,
-    /// The entry has its slot in the queue, for the first write.
+    /// Whether the entry still has its slot in the queue, which its first write takes.
     reserved: bool,
-    /// Its transaction has committed meanwhile.
+    /// Whether its transaction has committed meanwhile.
     committed: bool,
 }
 
@@ -30,28 +30,28 @@ enum Step {
 }
 
 impl Spill {
-    /// The transaction commits: nothing is to be revoked any more.
+    /// Notes that the transaction has committed: nothing is to be revoked any more.
     pub fn commit(&mut self) {
         self.committed = true;
         self.writes.retain(|&(_, step)| step == Step::InPlace);
     }
 }
 
-/// Which undo entries of a controller count.
+/// A controller's undo entries: which of them count, and which are free.
 pub struct Undo {
     valid: Vec<u8>,
-    /// Whose they are.
+    /// The entries in use, each with its core.
     live: Vec<(CoreId, u32)>,
-    /// Those that are free, the one that has been so for longest first: as in a log, an entry does
-    /// not take the place of the last one that was dropped, which it would join in the queue and in
-    /// the on-DIMM buffer, so that few would reach the cells.
+    /// Free entries, longest free first. As in a log, a new entry does not take the place of the
+    /// entry that was dropped last: it would merge with that one in the queue and in the on-DIMM
+    /// buffer, so that few would reach the cells.
     free: VecDeque<u32>,
-    /// The number of the next one.
+    /// The sequence number of the next entry.
     sequence: u64,
 }
 
 impl Undo {
-    /// None of so many.
+    /// An undo area of `slots` free entries.
     pub fn new(slots: usize) -> Undo {
         Undo {
             valid: vec![0; slots.div_ceil(8)],
@@ -61,7 +61,7 @@ impl Undo {
         }
     }
 
-    /// Whether none does.
+    /// Whether no entry counts.
     pub fn is_empty(&self) -> bool {
         self.valid.iter().all(|&bits| bits == 0)
     }
@@ -76,7 +76,7 @@ impl Undo {
         self.live.push((core, slot));
     }
 
-    /// Forgets those of a core's transaction, and how many there were.
+    /// Forgets the entries of a core's transaction, and returns how many there were.
     pub fn drop_of(&mut self, core: CoreId, clear: bool) -> u64 {
         let mut dropped = 0;
         for (_, slot) in self.live.extract_if(.., |&mut (owner, _)| owner == core) {
@@ -91,7 +91,7 @@ impl Undo {
 }
 
 impl Lad {
-    /// The oldest entry leaves the queue. What memory holds of its line is read first.
+    /// Takes the oldest entry out of the queue, and reads its line's old data from memory first.
     pub(super) fn begin_spill(&mut self, number: usize, at: Cycle, below: &mut Below<LadEvent>) {
         let queue = &mut self.queues[number];
         let Some(slot) = queue.undo.free.pop_front() else {
@@ -129,7 +129,7 @@ impl Lad {
             }
         }
         let Some((write, step)) = spill.writes.front().cloned() else {
-            // What was left to write is not needed any more.
+            // The writes that were left are not needed any more.
             return self.end_spill(number, at, below);
         };
         if std::mem::take(&mut spill.reserved) {
