@@ -1,7 +1,7 @@
 //! A software redo log that commits by counting: at commit a transaction's stores are logged, each
-//! with how many there are, and when all of these entries are durable it is committed. There is no
-//! record, and so no fence between the entries and it (specs/ordering.md section 1, REDO-cksum; the
-//! count is that of LOC's eager commit, section 12).
+//! entry with the number of entries, and the transaction has committed when all of them are
+//! durable. There is no commit record, and so no fence between the entries and a record
+//! (specs/ordering.md section 1, REDO-cksum; the count is that of LOC's eager commit, section 12).
 //!
 //! ```text
 //! a core's log:  word 0          the mark: the number of the last transaction whose stores are all
@@ -11,23 +11,24 @@
 //! ```
 //!
 //! Recovery finds a transaction in entry 0, and replays it if it is newer than the mark and all the
-//! entries that its stamp speaks of are there. That is right whatever words of them reached memory:
+//! entries that its stamp counts are there. That is right whichever of their words reached memory:
 //!
-//! - *A word is there or not*, and nothing in between. So a stamp is one that was stored, and
-//!   number and count belong together: all entries of a transaction have the same one, and no other
-//!   transaction of the core has it, since no number is used twice. If power fails, numbers that
-//!   entries may have are used up when the machine boots.
+//! - *A word is there or not*, and nothing in between. So a stamp that recovery finds was stored as
+//!   it is, and its number and count belong together: all entries of a transaction have the same
+//!   stamp, and no other transaction of the core has it, since no number is used twice. After a
+//!   power failure the machine that boots uses up the numbers that entries may have.
 //! - *Entries are distinct by their places*: entry i of every transaction has the same four words.
-//!   That those from 0 to the count have the stamp is the count, and what an earlier and longer
-//!   transaction has left among them, or behind them, has another stamp.
-//! - *An entry is whole*, or its checksum is wrong. Where the stamp is new and other words are what
-//!   an earlier transaction left there, one such word is always noticed, since the checksum is a
-//!   one-to-one function of each word if the others stay, and several are but for one time in 2^64.
-//! - *An entry of which all words arrived* is never lost by what comes later: the place is used by
-//!   the next transaction of the core, which begins when the mark is durable.
+//!   The count is right if the entries from 0 to the count have the stamp. What an earlier and
+//!   longer transaction has left among them, or behind them, has another stamp.
+//! - *An entry is whole*, or its checksum is wrong. Where the stamp is new and other words are left
+//!   from an earlier transaction, the checksum always tells of one such word, since it is a
+//!   one-to-one function of each word if the others stay; it tells of several but for one time in
+//!   2^64.
+//! - *An entry whose words have all arrived* is never lost by later stores: the next transaction of
+//!   the core uses its place, and begins when the mark is durable.
 //!
-//! Nothing is stored to its place before all entries are durable, so a transaction of which one is
-//! missing has left nothing.
+//! No store goes to its place before all entries are durable, so a transaction of which an entry is
+//! missing has left nothing there.
 
 use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};
@@ -82,11 +83,11 @@ const PLACED: u64 = 0;
 const ENTRIES: u64 = LINE_BYTES;
 const ENTRY_BYTES: u64 = 32;
 
-/// Bits of the count in a stamp: the longest log that a machine takes, of 1 GiB, has fewer entries
-/// than that. The number has the others.
+/// Bits of the count in a stamp; the other bits hold the number. The longest log that a machine
+/// takes, of 1 GiB, has fewer entries than the count can say.
 const COUNT_BITS: u32 = 25;
 
-/// What all entries of a transaction carry.
+/// What all entries of a transaction carry: its number, and how many entries it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     number: u64,
@@ -264,8 +265,8 @@ mod tests {
         writes.iter().flat_map(entry).collect()
     }
 
-    /// What recovery makes of words at the start of a log, whose mark is `mark`: the data from 0 to
-    /// 64, and the mark.
+    /// Runs recovery on a log that starts with these words and whose mark is `mark`. Returns the
+    /// data from 0 to 64, and the mark.
     fn recovered(mark: u64, log: &[u64], rules: &CountRules) -> ([u64; 8], u64) {
         thread_local! {
             static NEW: Contents = Contents::new(0, CAPACITY).expect("room");
@@ -296,7 +297,7 @@ mod tests {
         (data, image.word(Word::of(base)))
     }
 
-    /// The new words that a power failure let through, over those of before.
+    /// The words of a log after a power failure: the new ones that arrived, over the old ones.
     fn torn(old: &[u64], new: &[u64], arrived: u32) -> Vec<u64> {
         let word = |place: usize| match (new.get(place), old.get(place)) {
             (Some(&new), _) if arrived >> place & 1 == 1 => new,

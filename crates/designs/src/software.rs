@@ -1,5 +1,5 @@
-//! A software log on ordering hardware: LOG@ORDER. The log is written once, and runs on each. The
-//! parameters and rules of both are the design's.
+//! A software log on ordering hardware: LOG@ORDER. Each log is written once, and runs on each kind
+//! of ordering hardware. The design has the parameters and rules of both.
 
 use std::marker::PhantomData;
 
@@ -29,7 +29,7 @@ pub trait Log: Sized + 'static {
     /// What it logs.
     const GRANULARITY: Granularity;
     /// Rules that it does not need where a store is durable when it is visible, each with the
-    /// reason; none of a log that stands on no such hardware.
+    /// reason; none for a log that is not paired with such hardware.
     const NEEDLESS_WHERE_VISIBLE: &'static [(&'static str, &'static str)] = &[];
     /// Its parameters.
     type Params: Params;
@@ -50,14 +50,14 @@ pub trait Log: Sized + 'static {
     fn commit(&mut self, cpu: &mut impl Cpu);
     /// A transaction is aborted; when this returns it has had no effect.
     fn abort(&mut self, cpu: &mut impl Cpu);
-    /// What is left to be done once it is acknowledged, while its locks are held.
+    /// Does what is left to do once the transaction is acknowledged, while its locks are held.
     fn settle(&mut self, _cpu: &mut impl Cpu) {}
     /// Makes the image hold every durable transaction and no other.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
     fn recover(image: &mut Image<'_>, rules: &Self::Rules, shape: &Shape) -> Result<(), PowerLoss>;
-    /// What is written before programs run on what recovery left.
+    /// Writes what must be in memory before programs run on what recovery left.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
@@ -66,9 +66,9 @@ pub trait Log: Sized + 'static {
     }
 }
 
-/// Uses up, in each core's log, the number of the transaction that may have been under way: of the
-/// marks, each so many bytes behind where the log begins, the newest has the number of the last one
-/// that ended, and the last mark gets the next.
+/// Uses up, in each core's log, the number of the transaction that may have been under way. `marks`
+/// are the places of the log's marks, in bytes behind its beginning. The newest of them has the
+/// number of the last transaction that ended, and the last of them gets the next number.
 ///
 /// # Errors
 /// [`PowerLoss`] when the power fails again.
@@ -88,10 +88,10 @@ pub fn use_up_numbers(
 
 /// A log and the ordering hardware that it runs on.
 pub trait Pairing: 'static {
-    /// What is said of the two together.
+    /// The card of the two together.
     const CARD: Card;
-    /// Rules of the log that this hardware makes needless, and of the hardware that this log does,
-    /// each with the reason.
+    /// Rules of the log that this hardware makes needless, and rules of the hardware that this log
+    /// makes needless, each with the reason.
     const NEEDLESS: &'static [(&'static str, &'static str)];
     /// The log.
     type Log: Log;
@@ -113,7 +113,7 @@ impl<P: Pairing> System for Software<P> {
     type Library = Adapter<P::Log>;
 
     fn of_hardware<'a>(setup: &Setup<'a, Self>) -> Setup<'a, P::Order> {
-        // What the hardware revoked the log would not know.
+        // The log would not know what the hardware has revoked.
         const { assert!(!P::Order::REVOKES) };
         let Setup { params, rules, shape } = *setup;
         Setup { params: &params.second, rules: &rules.second, shape }
@@ -157,7 +157,7 @@ impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
     }
 }
 
-/// Why a log needs no flush, nor an order, where a store is durable when it is visible.
+/// Why a log needs neither flushes nor an order where a store is durable when it is visible.
 pub(crate) const ALREADY_DURABLE: &str = "a store is durable when it is visible";
 const CLFLUSH: &str =
     "clflush, which is how it flushes if it is not told otherwise, waits by itself";
@@ -168,12 +168,12 @@ const LOCKED: &str =
 const ONE_VERSION: &str =
     "from one durability to the next the log never needs two versions of a line told apart";
 const ANY_FIRST: &str = "of one epoch the log lets any store be durable first";
-/// Why it needs no checksum there.
+/// Why a log needs no checksum there.
 pub(crate) const LAST_IS_LAST: &str =
     "stores survive in program order, and what tells an entry is there is stored last";
 
-/// What is needless where stores are durable when they are visible, and the fence of caches that
-/// survive, too: only stores past the caches wait for that.
+/// The rules that are needless where stores are durable when they are visible, and the rule that
+/// fences of caches that survive wait: only stores past the caches need that.
 const fn and_no_fence<L: Log, const RULES: usize>() -> [(&'static str, &'static str); RULES] {
     let visible = L::NEEDLESS_WHERE_VISIBLE;
     let mut all = [("fence_waits", "no log stores past the caches"); RULES];
@@ -185,8 +185,8 @@ const fn and_no_fence<L: Log, const RULES: usize>() -> [(&'static str, &'static 
     all
 }
 
-/// What keeps stores of several cores in order has no work under logs that wait for a dfence before
-/// their locks are given back.
+/// The rules that are needless for a log on HOPS. Those that keep stores of several cores in order
+/// do no work, since a log waits for a dfence before its locks are given back.
 const LOG_ON_HOPS: &[(&str, &str)] = &[
     ("flush_log", NO_FLUSHES),
     ("flush_data", NO_FLUSHES),
@@ -199,7 +199,7 @@ const LOG_ON_HOPS: &[(&str, &str)] = &[
     ("look_up_fills", LOCKED),
 ];
 
-/// The same of DPO.
+/// The same for DPO.
 const LOG_ON_DPO: &[(&str, &str)] = &[
     ("flush_log", NO_FLUSHES),
     ("flush_data", NO_FLUSHES),
@@ -214,7 +214,7 @@ const LOG_ON_DPO: &[(&str, &str)] = &[
     ("look_up_misses", LOCKED),
 ];
 
-/// None of a log's rules is needed where the design promises nothing.
+/// All of a log's rules: none is needed where the hardware promises nothing.
 const fn pointless<L: Log, const RULES: usize>() -> [(&'static str, &'static str); RULES] {
     let mut all = [("", NOT_CONSISTENT); RULES];
     let mut index = 0;
@@ -225,7 +225,7 @@ const fn pointless<L: Log, const RULES: usize>() -> [(&'static str, &'static str
     all
 }
 
-/// A log is synchronous on whatever keeps stores in some order.
+/// A log is synchronous on any hardware that keeps stores in some order.
 const fn durability(order: Option<Model>) -> Durability {
     match order {
         Some(Model::Unordered) => Durability::None,
@@ -309,10 +309,10 @@ pairings! {
     ];
 }
 
-/// HOPS as its paper uses it: the recipe that it gives for existing programs is an ofence between a
-/// log entry and its store and a dfence at the commit, which is an undo log (specs/ordering.md
-/// section 7.4). The 5 to 50 epochs of a transaction that its insights speak of are those of such a
-/// log.
+/// HOPS as its paper uses it. The recipe that the paper gives for existing programs is an ofence
+/// between a log entry and its store and a dfence at the commit, which is an undo log
+/// (specs/ordering.md section 7.4). The 5 to 50 epochs of a transaction in the paper's insights are
+/// those of such a log.
 pub struct HopsPaper;
 
 impl Pairing for HopsPaper {

@@ -76,7 +76,7 @@ impl Undo {
         (data, Line(data.0 + 1))
     }
 
-    /// Logs what a line held.
+    /// Logs the old bytes of a line.
     fn log(&mut self, line: Line, old: &[u64; 8], cpu: &mut impl Cpu) {
         let index = self.lines.len() as u64;
         let (data, tail) = self.entry(index);
@@ -137,7 +137,7 @@ impl Log for Undo {
 
     fn begin(&mut self, tx: TxId, cpu: &mut impl Cpu) {
         if self.number == 0 {
-            // The library starts: it goes on from the mark that it finds.
+            // The library starts, and goes on from the mark that it finds.
             self.number = cpu.peek(Word::of(self.base)) + 1;
         }
         debug_assert!(!self.in_transaction, "{tx:?} begins in another transaction");

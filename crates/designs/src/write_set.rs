@@ -11,41 +11,42 @@ use crate::parts::raise::log_size;
 
 /// Where the entries of a core's log lie, one behind the other.
 pub struct Entries {
-    /// The first one.
+    /// The address of the first entry.
     pub start: u64,
-    /// The end of the log.
+    /// The address at which the log ends.
     pub end: u64,
-    /// Bytes of each.
+    /// Bytes of an entry.
     pub bytes: u64,
-    /// Bytes of the log, with what is before the first one.
+    /// Bytes of the log, including what lies before the first entry.
     pub log: u64,
 }
 
 impl Entries {
-    /// Those of a core's log, of so many bytes each, from so many bytes behind its beginning on.
+    /// The entries of a core's log, of `bytes` bytes each, from `behind` bytes after its beginning
+    /// on.
     pub fn new(shape: &Shape, core: CoreId, behind: u64, bytes: u64) -> Entries {
         let base = shape.log_of(core);
         let (start, end, log) = (base + behind, base + shape.log_bytes, shape.log_bytes);
         Entries { start, end, bytes, log }
     }
 
-    /// Where an entry begins.
+    /// The address at which an entry begins.
     pub fn at(&self, place: usize) -> u64 {
         self.start + self.bytes * place as u64
     }
 
-    /// The first words of an entry.
+    /// Reads the first words of an entry.
     pub fn read<const WORDS: usize>(&self, place: usize, image: &Image<'_>) -> [u64; WORDS] {
         let first = Word::of(self.at(place));
         std::array::from_fn(|word| image.word(Word(first.0 + word as u64)))
     }
 
-    /// How many there can be.
+    /// How many entries there can be.
     pub fn room(&self) -> usize {
         ((self.end - self.start) / self.bytes) as usize
     }
 
-    /// How many bytes a log with room for so many has.
+    /// How many bytes a log with room for `count` entries has.
     fn log_of(&self, count: usize) -> u64 {
         self.log - (self.end - self.start) + count as u64 * self.bytes
     }
@@ -55,13 +56,13 @@ impl Entries {
 pub struct Truncation {
     /// The word that says up to which transaction all stores are in place.
     pub mark: Word,
-    /// What it will hold.
+    /// The number that the mark will hold.
     pub number: u64,
     /// Whether the lines that were stored to are flushed before.
     pub flush_data: bool,
-    /// Whether it waits until they are durable.
+    /// Whether the mark waits until those lines are durable.
     pub order_data: bool,
-    /// Whether its own durability is waited for.
+    /// Whether the core waits until the mark is durable.
     pub wait: bool,
 }
 
@@ -79,7 +80,7 @@ pub struct WriteSet {
 }
 
 impl WriteSet {
-    /// An empty one.
+    /// An empty write set.
     pub fn new(lookup: u64) -> WriteSet {
         WriteSet {
             lookup,
@@ -90,12 +91,12 @@ impl WriteSet {
         }
     }
 
-    /// A transaction begins.
+    /// Begins a transaction.
     pub fn begin(&mut self) {
         self.in_transaction = true;
     }
 
-    /// Whether nothing is to be written.
+    /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
@@ -105,7 +106,7 @@ impl WriteSet {
         self.writes.len()
     }
 
-    /// A load in a transaction.
+    /// Loads a word in a transaction, from the write set if the transaction has stored to it.
     pub fn load(&self, at: Ptr, cpu: &mut impl Cpu) -> (u64, Cycle) {
         if self.writes.is_empty() {
             return cpu.load(at);
@@ -117,7 +118,7 @@ impl WriteSet {
         }
     }
 
-    /// A store, which is kept here in a transaction.
+    /// Stores to a word. In a transaction the write set keeps the store.
     pub fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
         if !self.in_transaction {
             return cpu.store(at, value, mask);
@@ -134,20 +135,21 @@ impl WriteSet {
         self.writes.push((word, (old & !mask) | (value & mask)));
     }
 
-    /// The transaction ends: there are no more loads and stores of it. What it stored is still to
-    /// be logged and placed.
+    /// Ends the loads and stores of the transaction. What it stored is still to be logged and
+    /// placed.
     pub fn end(&mut self) {
         self.in_transaction = false;
         self.places.clear();
     }
 
-    /// The transaction is aborted: its stores are forgotten.
+    /// Aborts the transaction: forgets its stores.
     pub fn forget(&mut self) {
         self.end();
         self.writes.clear();
     }
 
-    /// Stores an entry for each word to the log, and flushes them all. False if they do not fit.
+    /// Stores an entry for each word to the log, and flushes them all. Returns false if they do not
+    /// fit.
     pub fn log<const WORDS: usize, C: Cpu>(
         &self,
         entries: &Entries,
@@ -179,7 +181,7 @@ impl WriteSet {
         true
     }
 
-    /// Stores what the log has to its places, and truncates the log.
+    /// Stores the words of the log to their places, and truncates the log.
     pub fn settle(&mut self, how: &Truncation, cpu: &mut impl Cpu) {
         for &(word, value) in &self.writes {
             cpu.store(Ptr::to(word.address()), value, u64::MAX);
