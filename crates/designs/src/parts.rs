@@ -1,8 +1,8 @@
-//! What several designs are made of: a core's log area; what the logs of words in memory share
-//! (records, the ring that they go to, the way of data lines home, the forced write-back, and
+//! Parts that several designs share: a core's log area; what logs of words in memory share
+//! (records, the ring that holds them, the way of data lines home, the forced write-back, and
 //! recovery); what designs with two copies of data share (a page table and a metadata journal in
-//! memory, cores that wait for each other, the way out into software); what a log that is too small
-//! is to be raised to; and corners into which the search for mutants presses them.
+//! memory, cores that wait for each other, the way out into software); the setting that enlarges a
+//! log that is too small; and the corners into which the search for mutants presses such designs.
 
 use model::units::{CoreId, Line};
 
@@ -26,19 +26,19 @@ pub mod rules;
 pub mod scan;
 pub mod waits;
 
-/// What is due in a hardware log.
+/// The timed events of a hardware log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEvent {
-    /// A controller accepted the bytes of a line of the log up to `end`.
+    /// A controller has accepted the bytes of a line of the log up to `end`.
     Logged {
         /// The line's number.
         line: u64,
-        /// Where its last record of this write ends.
+        /// Where the last record of this write ends.
         end: u8,
     },
-    /// A controller accepted a line of data.
+    /// A controller has accepted a line of data.
     Home {
-        /// Which.
+        /// The line.
         line: Line,
         /// The group that it left in ([`homes::Homes`]).
         group: u64,

@@ -5,8 +5,8 @@
 //! then         the ring: the word of position p is the (p modulo its size)-th
 //! ```
 //!
-//! Positions only grow. A mark that holds one says in which lap it was left, and a record that
-//! carries its own is not taken for one of another lap.
+//! Positions only grow. A mark that holds a position says in which lap it was left, and a record
+//! that carries its position is not taken for one of another lap.
 
 use model::controller::Notify;
 use model::design::{Below, Shape};
@@ -17,7 +17,7 @@ use model::units::{CoreId, Cycle, LINE_BYTES, LINE_WORDS, Line, WORD_BYTES, Word
 /// The ring is a multiple of two lines, so that records of two lines lie in one piece.
 const PIECE_WORDS: u64 = 2 * LINE_WORDS;
 
-/// Where the log area of a core is.
+/// The log area of a core, and its place.
 #[derive(Clone, Debug)]
 pub struct Area {
     base: u64,
@@ -33,7 +33,7 @@ impl Area {
         Area { base: shape.log_of(core), bytes, words: words - words % PIECE_WORDS }
     }
 
-    /// How many bytes it has, the marks included.
+    /// How many bytes the area has, including the marks.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -43,7 +43,7 @@ impl Area {
         self.words
     }
 
-    /// Whether a write of so many words at a position begins a new lap.
+    /// Whether a write of `words` words at a position begins a new lap.
     pub fn wraps(&self, position: u64, words: u64) -> bool {
         position / self.words != (position + words) / self.words
     }
@@ -63,7 +63,7 @@ impl Area {
     }
 
     /// Sends words to the ring, past the caches: whole lines, one a cycle. `notify` is told of each
-    /// one that is durable. Returns how many there are.
+    /// line that is durable. Returns how many lines there are.
     pub fn append<E: Copy>(
         &self,
         position: u64,
@@ -86,7 +86,7 @@ impl Area {
         lines
     }
 
-    /// Sends a mark, past the caches, with the others as they were sent last.
+    /// Sends a mark, past the caches, with the other marks as they were sent last.
     pub fn set_mark<E: Copy>(
         &self,
         index: u64,
@@ -100,8 +100,8 @@ impl Area {
     }
 }
 
-/// Sends a line of the log whole, so that no memory has to read the rest of it. The view has its
-/// newest bytes, and writes of one line stay in order.
+/// Sends a line of the log whole, so that no memory has to read the rest of it. The view has the
+/// line's newest bytes, and writes of one line stay in order.
 fn send<E: Copy>(line: Line, class: Class, at: Cycle, notify: Notify<E>, below: &mut Below<E>) {
     let write = Write::whole(line, below.line(line), class);
     below.send(at, write, notify);

@@ -9,20 +9,21 @@ use model::units::{CoreId, Cycle, Line, PerCore};
 use super::LogEvent;
 use super::record::Record;
 
-/// The records that are still to come to a log: the first-level controller makes one of a line
-/// that is there (specs/logging.md section 3), and those of a core come in the order of its stores.
+/// The records that are still to come to a log. The first-level controller makes the record of a
+/// store when the line is there (specs/logging.md section 3), and the records of a core come in the
+/// order of its stores.
 #[derive(Debug)]
 pub struct Coming {
     cores: PerCore<VecDeque<(Cycle, Record)>>,
-    /// Whether an event of a core will look for what has come.
+    /// Whether an event is due that looks for a core's next record.
     awaited: PerCore<bool>,
     count: u64,
-    /// Their lines: of most lines that leave the caches none is to come.
+    /// The lines of these records: most lines that leave the caches have none to come.
     lines: Sieve,
 }
 
 impl Coming {
-    /// None is to come.
+    /// No record is to come.
     pub fn new(cores: u8) -> Coming {
         Coming {
             cores: PerCore::new(cores, |_| VecDeque::new()),
@@ -32,7 +33,7 @@ impl Coming {
         }
     }
 
-    /// How many there are.
+    /// How many records are to come.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -42,7 +43,7 @@ impl Coming {
         !self.cores[core].is_empty()
     }
 
-    /// The record of a store; an event tells when it has left its core.
+    /// Adds the record of a store. An event comes when the store has left its core.
     pub fn push(&mut self, record: Record, store: &Store, below: &mut Below<LogEvent>) {
         self.cores[record.core].push_back((store.leaves, record));
         self.count += 1;
@@ -50,7 +51,7 @@ impl Coming {
         self.await_next(record.core, store.at, below);
     }
 
-    /// An event looks for what has come of a core. Further ones follow with
+    /// Notes that the event that looks for a core's records has come. Further events follow with
     /// [`Coming::await_next`].
     pub fn look(&mut self, core: CoreId) {
         self.awaited[core] = false;
@@ -61,7 +62,8 @@ impl Coming {
         self.cores[core].front().is_some_and(|(leaves, _)| *leaves <= at)
     }
 
-    /// Has an event look for a core's next record when its store has left, if it has not.
+    /// Enters an event for the time when the store of a core's next record leaves, if it has not
+    /// left.
     pub fn await_next(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         if let Some(&(leaves, _)) = self.cores[core].front()
             && leaves > at
@@ -71,7 +73,7 @@ impl Coming {
         }
     }
 
-    /// A core's next record, if its store has left.
+    /// Takes a core's next record, if its store has left.
     pub fn next(&mut self, core: CoreId, at: Cycle) -> Option<Record> {
         if !self.is_due(core, at) {
             return None;
@@ -81,7 +83,7 @@ impl Coming {
         Some(record)
     }
 
-    /// The next record of a line, whether its store has left or not.
+    /// Takes the next record of a line, whether its store has left or not.
     pub fn next_of(&mut self, line: Line) -> Option<Record> {
         if !self.lines.may_hold(line.0) {
             return None;

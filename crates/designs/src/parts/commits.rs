@@ -16,23 +16,23 @@ pub struct Commits {
     ends: bool,
     path: u64,
     records: PerCore<Option<Place>>,
-    /// The transactions whose records have not all entered the log.
+    /// Transactions whose records have not all entered the log.
     ending: PerCore<Option<TxId>>,
-    /// How many of both there are.
+    /// How many commit records and such transactions there are.
     under_way: u64,
 }
 
 impl Commits {
-    /// None is under way. With `ends`, a transaction that is acknowledged needs its undo data no
-    /// more.
+    /// No commit record is under way. With `ends`, a transaction that is acknowledged needs its
+    /// undo data no more.
     pub fn new(shape: &Shape, rules: &LogRules, ends: bool) -> Commits {
         let records = PerCore::new(shape.cores, |_| None);
         let ending = PerCore::new(shape.cores, |_| None);
         Commits { rules: rules.clone(), ends, path: shape.path, records, ending, under_way: 0 }
     }
 
-    /// The stores of a core's transaction have left it: its commit record follows when all their
-    /// records have entered the log.
+    /// Ends a core's transaction, whose stores have left the core: its commit record follows when
+    /// all their records have entered the log.
     pub fn end(
         &mut self,
         core: CoreId,
@@ -50,8 +50,8 @@ impl Commits {
         }
     }
 
-    /// Sends the commit record of a core's transaction behind all of its records, and says where
-    /// it is.
+    /// Sends the commit record of a core's transaction behind all of its records, and returns its
+    /// place.
     pub fn send(
         &mut self,
         core: CoreId,
@@ -70,8 +70,8 @@ impl Commits {
         place
     }
 
-    /// Acknowledges the transactions whose commit records are durable, `newest` being the place
-    /// up to which a controller has just accepted a line of the log.
+    /// Acknowledges the transactions whose commit records are durable. `newest` is the place up to
+    /// which a controller has just accepted a line of the log.
     pub fn accepted(
         &mut self,
         newest: Place,

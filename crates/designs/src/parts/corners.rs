@@ -1,27 +1,27 @@
-//! Corners of families of designs, into which the search for what breaks them presses its trials
-//! ([`Design::corner`](model::design::Design::corner)). All numbers are ours: with them every rule
-//! is caught.
+//! Corners for families of designs: settings into which the search for what breaks them presses its
+//! trials ([`Design::corner`](model::design::Design::corner)). All numbers are ours: with them
+//! every rule is caught.
 
 use model::design::Corner;
 
-/// Of designs with two copies of a page: pages that come and go, and have a few lines each.
+/// For designs with two copies of a page: pages that come and go, and have a few lines each.
 pub fn of_pages(trial: u64) -> Corner {
     let mut corner = Corner::default();
     corner.set("workload.apart", [1024, 4096, 512][trial as usize / 2 % 3]);
     corner.set("tlb.entries", [4, 1][trial as usize % 2]);
     corner.set("tlb.assoc", 1);
     if trial % 4 == 2 {
-        // Rows of a line: lines of a journal that follow each other overtake each other.
+        // With rows of one line, consecutive lines of a journal overtake each other.
         corner.set("pm.device_rowbuffer_size", "64B");
     }
     if trial % 16 == 2 {
-        // So do those that the on-DIMM buffer writes.
+        // The lines that the on-DIMM buffer writes then overtake each other, too.
         corner.set("pm.xpline", "64B");
     }
     corner
 }
 
-/// Of logs of words in a ring: much in flight over few words, and a ring that is nearly full.
+/// For logs of words in a ring: much in flight over few words, and a ring that is nearly full.
 pub fn of_a_ring(trial: u64) -> Corner {
     let mut corner = Corner::default();
     if trial % 4 == 2 && trial % 3 != 1 {
@@ -34,8 +34,8 @@ pub fn of_a_ring(trial: u64) -> Corner {
     corner
 }
 
-/// Of logs whose transactions have numbers of a few bits: numbers that come again when the log
-/// does, with `few` bits also while one transaction runs.
+/// For logs whose transactions have numbers of a few bits: the numbers recur when the log goes
+/// round, and with `few` bits even while one transaction runs.
 pub fn of_numbers(trial: u64, few: u64) -> Corner {
     let mut corner = Corner::default();
     if trial % 4 == 1 {
@@ -56,7 +56,7 @@ pub fn of_numbers(trial: u64, few: u64) -> Corner {
     corner
 }
 
-/// Of LOC's window of transactions: a small one, and one that drains what it must.
+/// For LOC's window of transactions: a small one, and one that drains what it must.
 pub fn of_a_window(trial: u64, corner: &mut Corner) {
     if !trial.is_multiple_of(4) || trial % 16 == 12 {
         corner.set("design.sd", 4);

@@ -1,8 +1,7 @@
 //! The way out for transactions that the hardware cannot hold (SSP, MICRO'19 section 3.2): the
-//! transaction is given up in hardware, and what the program stored is stored again, in plain
-//! stores, behind the software undo log of this repository. The paper leaves the handler to the
-//! programmer. What a real program would also do again, its loads and its arithmetic, is not
-//! charged.
+//! library gives the transaction up in hardware and makes the program's stores again, as plain
+//! stores behind the software undo log of this repository. The paper leaves the handler to the
+//! programmer. The loads and the arithmetic that a real program would also repeat are not charged.
 
 use model::design::{Abort, Cpu, Design, Library, Setup};
 use model::params::{Both, Params, Rules};
@@ -16,7 +15,7 @@ use crate::undo::{Undo, UndoParams, UndoRules};
 pub struct FallBack {
     undo: Undo,
     tx: TxId,
-    /// What the transaction has stored in hardware, and what the words held before.
+    /// The transaction's stores in hardware; `overwritten` has what the words held before.
     stores: Vec<(Ptr, u64, u64)>,
     overwritten: Vec<(Word, u64)>,
     is_in_software: bool,
@@ -84,7 +83,7 @@ impl FallBack {
         self.overwritten.clear();
     }
 
-    /// A store behind the undo log, of a line that nobody else may store to by then.
+    /// Makes a store behind the undo log. By then no other core may store to its line.
     fn store_logged(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
         let known = cpu.claim(at).expect("in software a transaction may be of any size");
         self.undo.store(Ptr { known, ..at }, value, mask, cpu);

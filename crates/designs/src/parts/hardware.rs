@@ -3,8 +3,8 @@
 use model::design::{KeptBy, Shape, Structure};
 use model::units::LINE_BYTES;
 
-/// The buffer of a log, and its registers. Where the caches survive a power failure, so do the
-/// records that are not accepted, since the stores survive of which they are the undo data.
+/// The buffer of a log, and its registers. Where the caches survive a power failure, the records
+/// that are not accepted survive, too, since they are the undo data of stores that survive.
 pub fn buffer(shape: &Shape, size: u64) -> Vec<Structure> {
     let cores = u64::from(shape.cores);
     let kept = if shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };

@@ -22,7 +22,7 @@ pub struct Homes {
     /// How many lines of each group are under way, from the group `first` on; the last one grows.
     groups: VecDeque<u64>,
     first: u64,
-    /// What happened.
+    /// Its counts.
     pub counts: HomeCounts,
 }
 
@@ -34,7 +34,7 @@ struct Held {
     notify: LogEvent,
 }
 
-/// What is counted.
+/// The counts of data lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HomeCounts {
     evictions_held: u64,
@@ -54,10 +54,10 @@ impl HomeCounts {
 }
 
 impl Homes {
-    /// Nothing is under way.
+    /// No line is under way.
     pub fn new(shape: &Shape) -> Homes {
-        // What waits for its records waits at its own controller; where that is not the records'
-        // controller, it has to be told.
+        // A line that waits for its records waits at its own controller. Where that is not the
+        // records' controller, it has to be told.
         let hop = if shape.controllers == 1 { 0 } else { shape.path };
         Homes {
             path: shape.path,
@@ -69,7 +69,7 @@ impl Homes {
         }
     }
 
-    /// A line leaves the caches, and waits until the undo data of its words are durable.
+    /// Lets a line that leaves the caches go when the undo data of its words are durable.
     pub fn evict(
         &mut self,
         evict: &Evict,
@@ -80,7 +80,7 @@ impl Homes {
         self.hold(evict, after)
     }
 
-    /// A line leaves the caches, and waits until the log is durable up to `after`.
+    /// Lets a line that leaves the caches go when the log is durable up to `after`.
     fn hold(&mut self, evict: &Evict, after: Option<Place>) -> Disposition<LogEvent> {
         let Evict { line, data, at } = *evict;
         let notify = self.count(line, false);
@@ -93,9 +93,9 @@ impl Homes {
         Disposition::Taken
     }
 
-    /// Writes a line back if it is dirty: its bytes of now leave a first level at `at`, walk
+    /// Writes a line back if it is dirty: its present bytes leave a first level at `at`, pass
     /// through the caches, and wait until the log is durable up to `after`. The line stays in the
-    /// caches. False: it is clean.
+    /// caches. Returns false if it is clean.
     pub fn force(
         &mut self,
         line: Line,
@@ -110,7 +110,7 @@ impl Homes {
         is_dirty
     }
 
-    /// Writes a line's bytes of now back in the same way.
+    /// Writes a line's present bytes back in the same way.
     pub fn write(
         &mut self,
         line: Line,
@@ -131,8 +131,8 @@ impl Homes {
         }
     }
 
-    /// The log is durable up to a place: lines that waited for that go on, those of one line in
-    /// order, since a later one waits at least as long.
+    /// Sends the lines that waited for the log to be durable up to a place. Writes of one line go
+    /// in order, since a later one waits at least as long.
     pub fn release(&mut self, durable: Place, at: Cycle, below: &mut Below<LogEvent>) {
         if self.held.is_empty() {
             return;
@@ -148,7 +148,7 @@ impl Homes {
         });
     }
 
-    /// A controller accepted a line.
+    /// Notes that a controller has accepted a line.
     pub fn accepted(&mut self, group: u64) {
         self.groups[(group - self.first) as usize] -= 1;
         while self.groups.len() > 1 && self.groups[0] == 0 {
@@ -157,7 +157,7 @@ impl Homes {
         }
     }
 
-    /// A mark behind every line that has left so far.
+    /// Returns a mark behind every line that has left so far.
     pub fn mark(&mut self) -> u64 {
         if self.groups.back().is_some_and(|lines| *lines > 0) {
             self.groups.push_back(0);

@@ -1,6 +1,6 @@
 //! A metadata journal in persistent memory: a ring of groups of 128-bit records, appended whole and
-//! in the order of commits (specs/remapping.md 1.4). A group counts when it and all before it are
-//! durable. A checkpoint writes what the groups that count say to where it belongs, and then moves
+//! in the order of commits (specs/remapping.md 1.4). A group counts when it and all groups before
+//! it are durable. A checkpoint writes what the groups that count say to its places, and then moves
 //! the journal's tail.
 //!
 //! ```text
@@ -9,9 +9,9 @@
 //! others     what the design says                | 28 bits of that, 12 not FFF, TID
 //! ```
 //!
-//! A group is records and a commit record, which holds how many there are, where the first of them
-//! lies, counted from the beginning of time, and a checksum of all of that (32 bits, where a
-//! controller would have a CRC).
+//! A group is records and a commit record. The commit record holds how many records there are, the
+//! position of the first of them, counted from the beginning of time, and a checksum of all of that
+//! (32 bits, where a controller would have a CRC).
 
 use std::collections::VecDeque;
 
@@ -29,14 +29,14 @@ pub type Record = [u64; 2];
 const RECORD_WORDS: u64 = 2;
 /// Records of a line.
 pub const LINE_RECORDS: u64 = 4;
-/// Records of a group beside its commit record, at most: of as many pages as a transaction may have
-/// stored to, and what fills its last line.
+/// Records of a group beside its commit record, at most: one for each page that a transaction may
+/// have stored to, and those that fill its last line.
 const GROUP_RECORDS: usize = 64 + LINE_RECORDS as usize - 1;
-/// Bits of a record's number, which are the lowest of its second word.
+/// Bits of a record's number, its TID, which are the lowest of its second word.
 pub const TID_BITS: u32 = 12;
-/// Bits of what a record says that it is, which come next.
+/// Bits of a record's kind, which come next.
 pub const KIND_BITS: u32 = 18;
-/// What a commit record says that it is.
+/// The kind of a commit record.
 const COMMIT: u64 = (1 << KIND_BITS) - 1;
 
 /// Where the journal lies: the line of the tail, then the ring.
@@ -49,12 +49,12 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring of so many lines, behind the line of its tail at the start of a page.
+    /// A ring of `lines` lines behind the line of its tail, which lies at the start of a page.
     pub fn new(start: Page, lines: u64, shape: &Shape) -> Ring {
         Ring { first: start.line(0), lines, bank_lines: shape.config.pm_piece() / LINE_BYTES }
     }
 
-    /// The address behind it, at the start of a page.
+    /// The address behind the ring, at the start of a page.
     pub fn end(&self) -> u64 {
         self.line(self.lines).address().next_multiple_of(PAGE_BYTES)
     }
@@ -64,9 +64,9 @@ impl Ring {
         self.first.first_word()
     }
 
-    /// A line of the ring. One after the other they lie in different banks, which program the
-    /// groups of several cores at once, if controllers do not divide memory more finely than banks:
-    /// then all may lie behind one.
+    /// A line of the ring. Consecutive lines lie in different banks, which program the groups of
+    /// several cores at once. (Where controllers divide memory more finely than banks do, all of
+    /// the lines may lie behind one controller.)
     pub fn line(&self, index: u64) -> Line {
         let pieces = self.lines / self.bank_lines;
         let place = match index < pieces * self.bank_lines {
@@ -93,9 +93,9 @@ pub struct Journal<W> {
     ring: Ring,
     /// Where the next record goes; positions are counted from the beginning of time.
     head: u64,
-    /// Groups before it are where a checkpoint has put them.
+    /// Groups before this position are where a checkpoint has put them.
     pub tail: u64,
-    /// Groups before it count.
+    /// Groups before this position count.
     pub durable: u64,
     /// Whether a group begins a line of its own.
     pads: bool,
@@ -114,21 +114,21 @@ struct Group<W> {
     start: u64,
     end: u64,
     records: Vec<Record>,
-    /// Lines that are not durable.
+    /// How many of its lines are not durable.
     left: u64,
-    /// Who waits for it.
+    /// What the design wants to know when the group counts: who waits for it.
     what: Option<W>,
 }
 
 /// A checkpoint under way.
 struct Checkpoint {
-    /// Where the tail will be.
+    /// The position to which the tail will move.
     until: u64,
-    /// Lines that are not sent, in order.
+    /// Lines that have not been sent, in order.
     unsent: VecDeque<Line>,
-    /// Lines that are under way, and one more while it begins.
+    /// How many lines are under way, and one more while the checkpoint begins.
     under_way: u64,
-    /// The tail has moved.
+    /// Whether the tail has moved.
     has_moved: bool,
 }
 
@@ -144,7 +144,7 @@ impl<W> Journal<W> {
         Journal::beginning_at(0, ring, pads)
     }
 
-    /// An empty journal on a machine that boots from an image: it begins where its tail is.
+    /// An empty journal on a machine that boots from an image: it begins where the image's tail is.
     pub fn boot(image: &Image<'_>, ring: Ring, pads: bool) -> Journal<W> {
         Journal::beginning_at(image.word(ring.tail()), ring, pads)
     }
@@ -164,30 +164,30 @@ impl<W> Journal<W> {
         }
     }
 
-    /// Whether a group of so many records, without its commit record, fits.
+    /// Whether a group of `records` records and its commit record fit.
     pub fn has_room(&self, records: u64) -> bool {
         self.head + records + 1 - self.tail <= self.ring.records()
     }
 
-    /// How many records more the next group of so many, without its commit record, could have in
-    /// the same lines.
+    /// How many more records the next group, of `records` records and its commit record, could have
+    /// in the same lines.
     pub fn spare(&self, records: u64) -> u64 {
         let end = self.head + records + 1;
         end.next_multiple_of(LINE_RECORDS) - end
     }
 
-    /// Where the next group begins.
+    /// The position at which the next group begins.
     pub fn next(&self) -> u64 {
         self.head
     }
 
-    /// The number that the records of the next group have.
+    /// The number, or TID, that the records of the next group have.
     pub fn tid(&self) -> u64 {
         self.tid & ((1 << TID_BITS) - 1)
     }
 
-    /// Appends a group, whose lines reach the controller at `at`; `notify` is told of each that is
-    /// durable.
+    /// Appends a group, whose lines reach the controller at `at`; `notify` is told of each line
+    /// that is durable.
     pub fn append<E: Copy>(
         &mut self,
         records: Vec<Record>,
@@ -219,9 +219,10 @@ impl<W> Journal<W> {
         self.groups.push_back(Group { start, end: self.head, records, left, what: Some(what) });
     }
 
-    /// A line of the group that begins at `start` is durable. `count` is told the records of the
-    /// groups that count from now on, in order, each with the end of its group. Returns who waited
-    /// for those groups; with `in_order` off, for this one as soon as its lines are durable.
+    /// Notes that a line of the group that begins at `start` is durable. Calls `count` for each
+    /// record of the groups that count from now on, in order, with the end of its group. Returns
+    /// what waited for those groups; with `in_order` off, what waited for this group as soon as its
+    /// lines are durable.
     pub fn landed(
         &mut self,
         start: u64,
@@ -244,15 +245,15 @@ impl<W> Journal<W> {
         done
     }
 
-    /// Whether a checkpoint is to begin: from so many percent of the ring on, or if a group waits
-    /// for room.
+    /// Whether a checkpoint is to begin: when `percent` percent of the ring are used, or when a
+    /// group waits for room.
     pub fn wants_checkpoint(&self, percent: u64, is_stalled: bool) -> bool {
         let used = (self.head - self.tail) * 100 / self.ring.records();
         self.checkpoint.is_none() && (used >= percent || is_stalled)
     }
 
-    /// Begins a checkpoint that will move the tail to `until` and writes these lines. `sent` comes
-    /// now and when each is durable: that is [`Journal::checkpointed`].
+    /// Begins a checkpoint that writes these lines and then moves the tail to `until`. The event
+    /// `sent` comes now and when each line is durable, and is handled by [`Journal::checkpointed`].
     pub fn begin_checkpoint<E: Copy>(
         &mut self,
         until: u64,
@@ -267,9 +268,9 @@ impl<W> Journal<W> {
         below.at(at, sent);
     }
 
-    /// A checkpoint begins, or a line of it is durable: it sends the next ones, one a cycle, and
-    /// has no more than `width` under way. With the last of them the tail moves, if it has not yet,
-    /// and `moved` comes.
+    /// Continues a checkpoint that has begun, or of which a line is durable: sends the next lines,
+    /// one a cycle, with no more than `width` under way. When the last line is durable, writes the
+    /// tail, if it has not moved yet; `moved` is the event that follows.
     pub fn checkpointed<E: Copy>(
         &mut self,
         at: Cycle,
@@ -295,7 +296,7 @@ impl<W> Journal<W> {
         }
     }
 
-    /// Has the tail of a checkpoint written; `moved` comes when it is durable.
+    /// Writes the tail of a checkpoint; the event `moved` comes when it is durable.
     pub fn move_tail<E: Copy>(&mut self, at: Cycle, moved: E, below: &mut Below<E>) {
         let until = self.checkpoint.as_ref().expect("a checkpoint is under way").until;
         below.view.set_word(self.ring.tail(), until);
@@ -303,7 +304,7 @@ impl<W> Journal<W> {
         below.send(at, write, Notify::Design(moved));
     }
 
-    /// The tail is durable: the ring has room again.
+    /// Notes that the tail is durable: the ring has room again.
     pub fn tail_moved(&mut self) {
         let checkpoint = self.checkpoint.as_mut().expect("a checkpoint is under way");
         checkpoint.has_moved = true;
@@ -318,7 +319,7 @@ fn checkpoint_write<E: Copy>(line: Line, below: &Below<E>) -> Write {
     Write::whole(line, below.line(line), Class::Checkpoint)
 }
 
-/// What recovery asks of a group before it believes it.
+/// What recovery demands of a group before it believes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Belief {
     /// That it has its commit record.
@@ -327,14 +328,14 @@ pub struct Belief {
     pub checksum: bool,
 }
 
-/// What recovery finds in a journal: the groups that count, in order.
+/// The groups of a journal that count, in order, as recovery finds them.
 #[derive(Default)]
 pub struct Found {
     /// Their records.
     pub records: Vec<Record>,
-    /// How many records there are up to the end of each.
+    /// How many records there are up to the end of each group.
     ends: Vec<usize>,
-    /// Where the last of them ends in the journal.
+    /// The position in the journal at which the last of them ends.
     end: u64,
 }
 
@@ -359,9 +360,9 @@ pub fn read(image: &Image<'_>, ring: &Ring, pads: bool, belief: Belief) -> Found
     found
 }
 
-/// Empties a journal whose groups that count have been applied: it goes on a whole lap later.
-/// Behind a group that does not count there may be some that are whole. They must not come after
-/// the next group that takes its place, and of no record in the ring is the position still to come.
+/// Empties a journal whose groups that count have been applied: it goes on a whole lap later. Whole
+/// groups may lie behind one that does not count, and must not count once a new group takes its
+/// place. A lap later, no record in the ring has a position that is still to come.
 ///
 /// # Errors
 /// [`PowerLoss`] when the power fails again.
@@ -415,7 +416,7 @@ fn group(
     Some(start + of_first as u64)
 }
 
-/// The commit record of a group that begins at a position.
+/// Makes the commit record of a group that begins at a position.
 fn commit(records: &[Record], start: u64, tid: u64) -> Record {
     let (count, position) = (records.len() as u64, start & 0xffff_ffff);
     let begin = mix(count ^ position.rotate_left(32));
@@ -427,7 +428,7 @@ fn is_commit(record: &Record) -> bool {
     kind(record) == COMMIT
 }
 
-/// What a record says that it is.
+/// The kind of a record.
 pub fn kind(record: &Record) -> u64 {
     record[1] >> TID_BITS & ((1 << KIND_BITS) - 1)
 }
@@ -520,7 +521,7 @@ mod tests {
             write(position, &record, image);
             write(position + 1, &commit(&[record], position, tid), image);
         };
-        // Of the first group the commit record is missing, and the second one is whole.
+        // The first group lacks its commit record, and the second one is whole.
         write(0, &[7, 8 << 12 | 5], &mut image);
         group(4, 6, &mut image);
         let found = read(&image, &ring, true, ALL);

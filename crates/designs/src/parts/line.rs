@@ -11,26 +11,26 @@ const _: () = assert!(2 * LONGEST <= FOOTER, "two records fit a line");
 #[derive(Clone, Copy, Debug)]
 pub struct Filling {
     data: LineData,
-    /// Records of the line before.
+    /// How many records the line before has.
     before: u8,
-    /// Its own records.
+    /// How many records it has.
     pub count: u8,
     /// Where its last record that is not a commit ends.
     pub logged: u8,
-    /// Bytes that are filled.
+    /// How many of its bytes are filled.
     pub filled: u8,
-    /// Of them, those that a controller has accepted.
+    /// How many of these a controller has accepted.
     pub accepted: u8,
 }
 
 impl Filling {
-    /// An empty line behind one of so many records.
+    /// An empty line behind a line of `before` records.
     pub fn new(before: u8) -> Filling {
         let data = [0; LINE_BYTES as usize];
         Filling { data, before, count: 0, logged: 0, filled: 0, accepted: 0 }
     }
 
-    /// Takes the bytes of a record in, if it has room, and says where it ends.
+    /// Adds the bytes of a record, if there is room, and returns where the record ends.
     pub fn put(&mut self, kind: Kind, bytes: &[u8], ring: &Ring) -> Option<u8> {
         let room = ring.room_for(kind, bytes.len());
         let start = usize::from(self.filled);

@@ -1,6 +1,6 @@
 //! A volatile log buffer over a ring in memory: records enter it in order, fill lines, and leave
-//! for the controllers. What is durable of the log is what every controller has accepted up to the
-//! first line that one has not.
+//! for the controllers. The log is durable up to the first line that its controller has not
+//! accepted.
 
 use std::collections::VecDeque;
 
@@ -34,41 +34,41 @@ pub struct Log {
     rules: LogRules,
     path: u64,
     survives: bool,
-    /// Lines that the buffer holds.
+    /// How many lines the buffer holds.
     size: usize,
-    /// Lines of the ring that are left for what must not wait: a record of each core's store that
-    /// has taken effect, and its commit. Two records fit any line.
+    /// Lines of the ring that are kept for records that must not wait: for each core, the record of
+    /// a store that has taken effect, and its commit. Any two records fit a line.
     reserve: u64,
     /// Records that enter when their stores have left.
     coming: Coming,
     /// Lines that are not durable as a whole, oldest first; the last one is being filled.
     lines: VecDeque<Filling>,
-    /// The number of the first of them.
+    /// The number of the first of these lines.
     first: u64,
-    /// Up to where they have been sent; a line that is full and sent is behind it.
+    /// The place up to which the log has been sent; behind a full line it is in the next one.
     sent: Place,
-    /// What has to be sent although its line is not full.
+    /// The place up to which the log has to be sent although its line is not full.
     wanted: Place,
     /// Records that are not durable, oldest first: place, core, kind, and line of data.
     records: VecDeque<(Place, CoreId, Kind, Line)>,
-    /// Of them, those that undo and those that do not, for each core.
+    /// How many of these undo, and how many do not, for each core.
     under_way: PerCore<[u64; 2]>,
-    /// Lines of the ring before this one are of use to nobody, but to running transactions.
+    /// Lines of the ring before this one are needed by running transactions only.
     used: u64,
     /// Each core's transactions that need their undo data, oldest first: the line of the first
     /// record, and whether there is a commit record.
     running: PerCore<VecDeque<(u64, bool)>>,
-    /// Cores whose stores wait, and whether each does.
+    /// Whether each core's store waits.
     waiting: PerCore<bool>,
-    /// Lines of the ring that are left for what else must not wait.
+    /// Lines of the ring that are kept for other records that must not wait.
     pub owed: u64,
-    /// The first line of the last pass of which a line was held.
+    /// The first line of the last pass in which a line was held back.
     held: u64,
-    /// What happened.
+    /// Its counts.
     pub counts: LogCounts,
 }
 
-/// What a log counts.
+/// The counts of a log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogCounts {
     records: u64,
@@ -121,9 +121,10 @@ impl Log {
         }
     }
 
-    /// The record of a store: it has its room in the ring from now on, and enters when the store
-    /// leaves its core and the buffer has room. Where the caches survive a power failure so does a
-    /// store that has not left, and its record must: it enters at once. Whether it has entered.
+    /// Takes the record of a store, which has its room in the ring from now on. The record enters
+    /// when the store leaves its core and the buffer has room. Where the caches survive a power
+    /// failure, a store that has not left survives, too, and so must its record: it enters at once.
+    /// Returns whether it has entered.
     pub fn enter(&mut self, record: Record, store: &Store, below: &mut Below<LogEvent>) -> bool {
         let at_once = self.survives || store.leaves <= store.at && !self.coming.has(record.core);
         if at_once {
@@ -134,7 +135,7 @@ impl Log {
         at_once
     }
 
-    /// A store of a core has left.
+    /// Notes that a store of a core has left.
     pub fn left(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         self.coming.look(core);
         self.take_in(core, at, below);
@@ -142,8 +143,8 @@ impl Log {
         self.wake(at, below);
     }
 
-    /// The records of a core's stores that have left enter as far as the buffer has room: what
-    /// has none follows when a controller has accepted a line.
+    /// Lets the records of a core's stores that have left enter as far as the buffer has room. The
+    /// others follow when a controller has accepted a line.
     fn take_in(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         while self.has_room()
             && let Some(record) = self.coming.next(core, at)
@@ -153,7 +154,7 @@ impl Log {
         self.coming.await_next(core, at, below);
     }
 
-    /// Whether records of a core wait for room though their stores have left.
+    /// Whether records of a core wait for room although their stores have left.
     pub fn holds_back(&self, core: CoreId, at: Cycle) -> bool {
         self.coming.is_due(core, at)
     }
@@ -189,7 +190,7 @@ impl Log {
         place
     }
 
-    /// Counts a record that lies in a line, and what transaction begins or ends with it.
+    /// Counts a record that lies in a line, and notes the transaction that begins or ends with it.
     fn count(&mut self, record: &Record, line: u64) {
         let running = &mut self.running[record.core];
         let is_open = running.back().is_some_and(|(_, committed)| !committed);
@@ -221,7 +222,7 @@ impl Log {
         self.flush(Place { line: self.tail(), end: last.filled }, at, below);
     }
 
-    /// A controller accepted a line of the log up to `end`.
+    /// Notes that a controller has accepted a line of the log up to `end`.
     pub fn accepted(&mut self, line: u64, end: u8, at: Cycle, below: &mut Below<LogEvent>) {
         let accepted = &mut self.lines[(line - self.first) as usize].accepted;
         *accepted = end.max(*accepted);
@@ -237,7 +238,7 @@ impl Log {
         self.wake(at, below);
     }
 
-    /// Lines that are full and durable leave the buffer.
+    /// Removes the lines that are full and durable from the buffer.
     fn retire(&mut self) {
         while self.lines.len() > 1 && self.lines[0].accepted == self.lines[0].filled {
             self.lines.pop_front();
@@ -245,7 +246,7 @@ impl Log {
         }
     }
 
-    /// Up to where the log is durable.
+    /// The place up to which the log is durable.
     pub fn durable(&self) -> Place {
         Place { line: self.first, end: self.lines[0].accepted }
     }
@@ -257,7 +258,8 @@ impl Log {
         newest_first.find(undoes).map(|(place, ..)| *place)
     }
 
-    /// Up to where the log must be durable before a line may go; it is sent that far.
+    /// Returns the place up to which the log must be durable before a line may go; sends it that
+    /// far.
     pub fn send_before(
         &mut self,
         line: Line,
@@ -267,7 +269,7 @@ impl Log {
         if !self.rules.line_after_records {
             return None;
         }
-        // Bytes of a store are in its line with its turn, so its record goes before it has left.
+        // A store's bytes are in its line from its turn on, so its record goes first, left or not.
         while let Some(record) = self.coming.next_of(line) {
             self.append(&record, at, below);
         }
@@ -278,7 +280,7 @@ impl Log {
         after
     }
 
-    /// Records of a core that are not durable: those that undo, and the others.
+    /// How many records of a core are not durable: those that undo, and the others.
     pub fn under_way(&self, core: CoreId) -> [u64; 2] {
         self.under_way[core]
     }
@@ -299,7 +301,7 @@ impl Log {
         self.lines.len() <= self.size
     }
 
-    /// Lines that the records of stores take that have not left, at the most.
+    /// Lines that the records of stores that have not left will take, at the most.
     fn to_come(&self) -> u64 {
         self.coming.count().div_ceil(2)
     }
@@ -310,8 +312,8 @@ impl Log {
         self.rules.stall_when_full && end >= self.head() + self.ring.lines()
     }
 
-    /// A core's store waits until there is room; it is woken then. Ends the run if there will
-    /// never be: the ring is full of what a running transaction has to keep.
+    /// Lets a core's store wait until there is room, when the core is woken. Ends the run if there
+    /// will never be room: the ring is full of what a running transaction has to keep.
     pub fn wait(&mut self, core: CoreId, below: &mut Below<LogEvent>) {
         self.waiting[core] = true;
         if self.is_ring_full() {
@@ -372,26 +374,26 @@ impl Log {
 
     // Truncation.
 
-    /// The oldest transaction of a core that needs its undo data needs them no more.
+    /// Notes that the oldest of a core's transactions that need their undo data needs them no more.
     pub fn ended(&mut self, core: CoreId) {
         self.running[core].pop_front();
     }
 
-    /// The first line that a transaction needs.
+    /// The first line of the ring that a transaction needs.
     fn oldest(&self) -> Option<u64> {
         let oldest = self.running.iter().filter_map(|(_, lines)| lines.front());
         oldest.map(|(line, _)| *line).min()
     }
 
-    /// The lines of the ring before this one are of use to running transactions only. Whether that
-    /// is new.
+    /// Notes that lines of the ring before this one are needed by running transactions only.
+    /// Returns whether that is new.
     pub fn forget(&mut self, before: u64) -> bool {
         let is_new = before > self.used;
         self.used = self.used.max(before);
         is_new
     }
 
-    /// The ring has room, or a transaction has ended: who waited goes on.
+    /// Sends lines and wakes cores that waited, since the ring has room or a transaction has ended.
     pub fn go_on(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
         self.send(at, below);
         self.wake(at, below);
@@ -412,7 +414,7 @@ impl Log {
         while self.has_more_to_send() && self.send_line(at, below) {}
     }
 
-    /// Whether there is a line that is full, or something that is wanted of the last one.
+    /// Whether there is a full line to send, or a part of the last one that has to be sent.
     #[inline]
     fn has_more_to_send(&self) -> bool {
         self.sent.line < self.tail() || self.sent < self.wanted
@@ -435,8 +437,8 @@ impl Log {
         may
     }
 
-    /// Sends a line if it may go, and says whether it did. Most of the time that the log is looked
-    /// at there is none to send.
+    /// Sends a line if it may go, and returns whether it did. Most of the times that the log looks,
+    /// there is none to send.
     #[inline(never)]
     fn send_line(&mut self, at: Cycle, below: &mut Below<LogEvent>) -> bool {
         let Place { line: number, end: sent } = self.sent;
@@ -464,8 +466,8 @@ impl Log {
         true
     }
 
-    /// Saves what no controller has accepted, and behind it what has not entered the log, where
-    /// the caches survive a power failure.
+    /// Where the caches survive a power failure: saves what no controller has accepted, and behind
+    /// it the records in `more`, which have not entered the log.
     ///
     /// # Errors
     /// [`PowerLoss`] when the battery is empty.

@@ -1,24 +1,24 @@
 //! The overflow area of a non-volatile last level: slots of a line each in the log area of memory,
-//! and the table beside the last level that says what they hold. And how large its write-back
-//! buffer is.
+//! and the table beside the last level that says what they hold. Also the size of the last level's
+//! write-back buffer.
 
 use model::design::Shape;
 use model::device::Write;
 use model::meters::Class;
 use model::units::{LINE_BYTES, Line, LineData};
 
-/// Lines that the area has room for, of those that a design asks for.
+/// How many lines the area has room for, of those that a design asks for.
 pub fn room(shape: &Shape, asked: u64) -> u64 {
     let bytes = shape.log_bytes * u64::from(shape.cores);
     asked.min(bytes / LINE_BYTES)
 }
 
-/// Where a slot is.
+/// The place of a slot.
 pub fn place(shape: &Shape, slot: u32) -> Line {
     Line(Line::of(shape.log_base).0 + u64::from(slot))
 }
 
-/// Why the log area does not do, if it has no room for a single line.
+/// Says why the log area will not do, if it has no room for a single line.
 pub fn misfit(shape: &Shape, asked: u64) -> Option<String> {
     (room(shape, asked) == 0).then(|| {
         "the log area has no room for a line of the overflow area: raise it with --set \
@@ -27,9 +27,9 @@ pub fn misfit(shape: &Shape, asked: u64) -> Option<String> {
     })
 }
 
-/// Lines that have left the last level and are kept until memory has them: as many as wait at the
-/// controllers or lie in their queues, and one for each miss that may be under way. Where their way
-/// varies, those of the misses that end meanwhile are under way, too.
+/// The most lines that have left the last level and are kept until memory has them: those that wait
+/// at the controllers or lie in their queues, and one for each miss that may be under way. Where
+/// the length of their way varies, lines of misses that end meanwhile are under way, too.
 pub fn leaving(shape: &Shape) -> u64 {
     let (controller, core) = (&shape.config.controller, &shape.config.core);
     let queued = (controller.wpq + controller.writebacks) * controller.count;
@@ -38,11 +38,11 @@ pub fn leaving(shape: &Shape) -> u64 {
     queued + misses * (1 + shape.config.cycles(controller.jitter) / shortest.max(1))
 }
 
-/// The area, and of each slot what the design's table says beside line and bytes.
+/// The area, and what the design's table says of each slot beside line and bytes.
 pub struct Overflow<T> {
-    /// Those that were used so far: of a large area most often few, or none.
+    /// The slots that were used so far: of a large area most often few, or none.
     slots: Vec<Option<Slot<T>>>,
-    /// Which of them are free.
+    /// The numbers of the free ones among them.
     free: Vec<u32>,
     room: u64,
     asked: u64,
@@ -55,11 +55,11 @@ pub struct Slot<T> {
     pub line: Line,
     /// Its bytes.
     pub data: LineData,
-    /// What else the table says.
+    /// What else the design's table says.
     pub about: T,
-    /// Writes of the slot that are under way.
+    /// How many writes of the slot are under way.
     writes: u32,
-    /// Nothing in it counts. It is free when what is on its way there has arrived.
+    /// Whether nothing in it counts. The slot is free when the writes under way have arrived.
     pub is_dropped: bool,
 }
 
@@ -89,8 +89,8 @@ impl<T: Copy> Overflow<T> {
         self.slots[number as usize].as_mut()
     }
 
-    /// Puts a line into `own`, a slot that has an older version of it, or into a free one. Returns
-    /// which it is, and the write that goes there; `None` if the area is full.
+    /// Puts a line into `own`, a slot that has an older version of it, or into a free slot. Returns
+    /// the slot and the write that goes there, or `None` if the area is full.
     pub fn put(
         &mut self,
         own: Option<u32>,
@@ -111,7 +111,8 @@ impl<T: Copy> Overflow<T> {
         })
     }
 
-    /// A write of a slot is durable. Returns the slot, and whether that was the last one under way.
+    /// Notes that a write of a slot is durable. Returns the slot, and whether it was the last
+    /// write.
     pub fn written(&mut self, number: u32) -> (&mut Slot<T>, bool) {
         let slot = self.slots[number as usize].as_mut().expect("it is being written");
         slot.writes -= 1;
@@ -119,8 +120,8 @@ impl<T: Copy> Overflow<T> {
         (slot, is_there)
     }
 
-    /// Drops what a slot holds. Returns its line if the slot is free with that: otherwise it will
-    /// be when [`drop`](Overflow::drop) is called after its last write.
+    /// Drops what a slot holds. Returns its line if that frees the slot. Otherwise the slot becomes
+    /// free when [`drop`](Overflow::drop) is called after its last write.
     pub fn drop(&mut self, number: u32) -> Option<Line> {
         let slot = self.slots[number as usize].as_mut()?;
         if slot.writes > 0 {
@@ -133,20 +134,20 @@ impl<T: Copy> Overflow<T> {
         Some(line)
     }
 
-    /// What the table says: the slots in use whose lines are not dropped.
+    /// The slots in use whose lines are not dropped.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Slot<T>)> {
         let used =
             (0..).zip(&self.slots).filter_map(|(number, slot)| Some((number, slot.as_ref()?)));
         used.filter(|(_, slot)| !slot.is_dropped)
     }
 
-    /// What the table says beside lines and bytes, of all slots in use.
+    /// What the table says beside lines and bytes, for all slots in use.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten().map(|slot| &mut slot.about)
     }
 
-    /// What gives a full area more slots: it has as many as the parameter says, or as fit the log
-    /// areas.
+    /// The option that gives a full area more slots: an area has as many as the parameter says, or
+    /// as fit the log areas.
     pub fn more_room(&self) -> &'static str {
         match self.slots() < self.asked {
             true => {
@@ -157,7 +158,7 @@ impl<T: Copy> Overflow<T> {
     }
 }
 
-/// Where the bytes of a version are that survives.
+/// Where the bytes of a version that survives are.
 pub enum Bytes<'a> {
     /// In the last level, or in its write-back buffer.
     Held(&'a LineData),

@@ -1,6 +1,6 @@
-//! A page table in persistent memory: for each page of programs' data a word, its frame
-//! exclusive-or its own number, so that every page lies in the frame of its own number while it
-//! holds zeros.
+//! A page table in persistent memory: it has a word for each page of programs' data, which holds
+//! the page's frame exclusive-or the page's number. So every page lies in the frame of its own
+//! number while its word is zero.
 
 use model::design::Shape;
 use model::image::{Image, PowerLoss, word_of};
@@ -11,7 +11,7 @@ use model::units::{LINE_BYTES, LINE_WORDS, PAGE_BYTES, PAGE_LINES, Page, WORD_BY
 pub struct PageTable {
     /// Pages of programs' data.
     pub pages: u64,
-    /// Pages of which programs have every line, so that their frames may be given away.
+    /// Pages whose lines all belong to programs, so that their frames may be given away.
     whole_pages: u64,
     start: u64,
 }
@@ -26,7 +26,7 @@ impl PageTable {
         }
     }
 
-    /// The first page behind it.
+    /// The first page behind the table.
     pub fn end(&self) -> Page {
         Page((self.start + self.pages * WORD_BYTES).div_ceil(PAGE_BYTES))
     }
@@ -41,12 +41,12 @@ impl PageTable {
         Word::of(self.start + page.0 * WORD_BYTES)
     }
 
-    /// What the entry of a page holds that lies in a frame.
+    /// The entry of a page that lies in a frame.
     pub fn value(page: Page, frame: Page) -> u64 {
         page.0 ^ frame.0
     }
 
-    /// Makes the table say that a page lies in a frame.
+    /// Sets a page's entry: the page lies in a frame.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
@@ -54,10 +54,10 @@ impl PageTable {
         image.merge_word(self.entry(page), PageTable::value(page, frame), u64::MAX)
     }
 
-    /// What the table says.
+    /// Reads the table.
     ///
     /// # Errors
-    /// A sentence, if two pages have one frame.
+    /// A sentence, if two pages have the same frame.
     pub fn read(&self, image: &Image<'_>) -> Result<Mapped, String> {
         let end = self.start + self.pages * WORD_BYTES;
         let mut moved = Vec::new();
@@ -79,7 +79,7 @@ impl PageTable {
         let mut by_frame: Vec<(Page, Page)> =
             moved.iter().map(|&(page, frame)| (frame, page)).collect();
         by_frame.sort_unstable();
-        // The first page whose frame one before it has.
+        // The first page that shares its frame with a page before it.
         let shared = by_frame.windows(2).filter(|both| both[0].0 == both[1].0);
         if let Some(both) = shared.min_by_key(|both| both[1].1) {
             let (frame, page, other) = (both[0].0, both[1].1, both[0].1);
@@ -96,15 +96,15 @@ impl PageTable {
 /// Which frames pages have.
 #[derive(Clone, Debug)]
 pub struct Mapped {
-    /// The pages whose frames are not of their own numbers, in order, and those frames.
+    /// The pages that do not lie in the frames of their own numbers, in order, each with its frame.
     pub moved: Vec<(Page, Page)>,
-    /// Those frames, in order, and their pages.
+    /// The same frames, in order, each with its page.
     by_frame: Vec<(Page, Page)>,
     pages: u64,
 }
 
 impl Mapped {
-    /// Whether the page of a frame's number lies in it.
+    /// Whether the page of a frame's number lies in that frame.
     pub fn is_home(&self, frame: Page) -> bool {
         let has_left = || self.moved.binary_search_by_key(&frame, |&(page, _)| page).is_ok();
         frame.0 < self.pages && !has_left()
@@ -118,12 +118,12 @@ impl Mapped {
     }
 }
 
-/// Where every page lies, for whoever is still running.
+/// The frame of every page, on a machine that is running.
 #[derive(Clone, Debug)]
 pub struct Frames(Vec<u32>);
 
 impl Frames {
-    /// Every page in the frame of its own number.
+    /// Every page lies in the frame of its own number.
     pub fn new(table: &PageTable) -> Frames {
         Frames(vec![0; table.pages as usize])
     }
@@ -134,7 +134,7 @@ impl Frames {
         Page(page.0 ^ u64::from(self.0[page.0 as usize]))
     }
 
-    /// A page lies in a frame from now on.
+    /// Notes that a page lies in a frame from now on.
     pub fn set(&mut self, page: Page, frame: Page) {
         self.0[page.0 as usize] = PageTable::value(page, frame) as u32;
     }
@@ -167,7 +167,7 @@ mod tests {
         assert!(table.read(&image).is_err_and(|text| text.contains("another's")));
         table.set(Page(5), far, &mut image).expect("power");
         assert!(table.read(&image).is_err_and(|text| text.contains("have the frame")));
-        // Of several such pages the first one is told of.
+        // If several pages share frames, the sentence names the first one.
         let nearer = Page(far.0 - 1);
         for page in [2, 6] {
             table.set(Page(page), nearer, &mut image).expect("power");

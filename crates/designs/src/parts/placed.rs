@@ -6,7 +6,7 @@ use model::units::Line;
 
 use crate::orders::{evictions, flush_to};
 
-/// What `clwb`, `clflushopt`, `clflush` and `sfence` do: a line is written back to where it lies.
+/// Does what `clwb`, `clflushopt`, `clflush` and `sfence` do: writes a line back to where it lies.
 pub fn fence<E: Copy>(
     fence: &Fence,
     locate: impl Fn(Line) -> Line,
@@ -20,7 +20,7 @@ pub fn fence<E: Copy>(
     }
 }
 
-/// Any changed line could have been evicted, to where it lies.
+/// Evictions that could have happened: of any changed line, to where it lies.
 pub fn could_be_evicted<E: Copy>(
     below: &Below<E>,
     locate: impl Fn(Line) -> Line,

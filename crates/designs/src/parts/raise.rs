@@ -1,6 +1,6 @@
-//! What a log that is too small is to be raised to, where that is known.
+//! The setting that enlarges a log that is too small, where the size that it needs is known.
 
-/// The setting that gives each core's log so many bytes, in the steps in which it can be set.
+/// The setting that gives each core's log at least this many bytes, in the steps of its unit.
 pub fn log_size(bytes: u64) -> String {
     format!("--set pm.log_size={}KiB", bytes.div_ceil(1 << 10))
 }

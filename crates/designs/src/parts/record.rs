@@ -50,17 +50,17 @@ impl Kind {
 pub struct Record {
     /// What it holds.
     pub kind: Kind,
-    /// Whose transaction it is.
+    /// The core whose transaction it is.
     pub core: CoreId,
     /// The transaction; its number has 16 bits.
     pub tx: u16,
     /// The word.
     pub word: Word,
-    /// The word's bytes of which it speaks, one bit each.
+    /// The bytes of the word that the record covers, one bit each.
     pub bytes: u8,
-    /// What the word was.
+    /// The word before the store.
     pub undo: u64,
-    /// What the word is; or how many redo records there are.
+    /// The word after the store; or how many redo records there are.
     pub redo: u64,
 }
 
@@ -75,12 +75,12 @@ impl Record {
         Record { kind: Kind::Commit, ..Record::of(core, tx, Word(0), 0, 0) }
     }
 
-    /// The record that so many redo records follow the record of a commit.
+    /// The record that says how many redo records follow the record of a commit.
     pub fn count(core: CoreId, tx: TxId, records: u64) -> Record {
         Record { kind: Kind::Count, ..Record::of(core, tx, Word(0), 0, records) }
     }
 
-    /// The record as bytes, and how many these are.
+    /// The record as bytes, and how many bytes that is.
     pub fn encode(&self) -> ([u8; LONGEST], usize) {
         let mut out = [0; LONGEST];
         let packed = self.bytes != u8::MAX;
@@ -159,7 +159,7 @@ impl Record {
         Some((record, length))
     }
 
-    /// A bit mask of the value's bits of which it speaks.
+    /// A bit mask of the word's bits that the record covers.
     pub fn bits(&self) -> u64 {
         spread(self.bytes)
     }

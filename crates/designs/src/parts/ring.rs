@@ -1,4 +1,4 @@
-//! The log in memory: a ring of lines, and what recovery makes of it.
+//! The log in memory: a ring of lines, and how recovery reads it.
 //!
 //! ```text
 //! a line   records, none of which crosses into the next line            63 bytes
@@ -6,9 +6,10 @@
 //! ```
 //!
 //! The torn bit changes with each pass over the ring and so tells new lines from old ones
-//! (specs/logging.md section 3; there each record has one, here a line, which is accepted whole).
-//! Lines on their way to several controllers overtake each other. The log therefore ends, for
-//! recovery, before the first line that is not there, or behind one of which a part is not there.
+//! (specs/logging.md section 3; there each record has one, here each line, which is accepted
+//! whole). Lines on their way to several controllers overtake each other. For recovery the log
+//! therefore ends before the first line that is missing, or behind a line of which a part is
+//! missing.
 
 use model::design::Shape;
 use model::image::{Image, PowerLoss};
@@ -19,7 +20,7 @@ use model::units::{
 use super::record::{Kind, Record};
 use super::rules::LogRules;
 
-/// Where a line keeps its torn bit and its counts, and how many bytes records have.
+/// Where a line keeps its torn bit and its counts, and how many bytes its records have.
 pub const FOOTER: usize = LINE_BYTES as usize - 1;
 /// Records of a line: as many as its count can say.
 pub const RECORDS_MAX: u8 = 7;
@@ -29,35 +30,35 @@ pub const RECORDS_MAX: u8 = 7;
 pub struct Ring {
     base: Line,
     lines: u64,
-    /// Bytes that a record of data takes at the least.
+    /// Bytes that a record of data takes at least.
     least: usize,
 }
 
 impl Ring {
-    /// A ring of so many lines, or, if that is 0 or more than there are, of all that a core's log
-    /// has. There is one ring, so that the order in it is the order of all cores' records.
+    /// A ring of `asked` lines or, if that is 0 or more than there are, of all lines of a core's
+    /// log. There is one ring, so that its order is the order of all cores' records.
     pub fn new(shape: &Shape, asked: u64, least: usize) -> Ring {
         let room = shape.log_bytes / LINE_BYTES;
         let lines = if asked == 0 { room } else { asked.min(room) };
         Ring { base: Line::of(shape.log_of(CoreId(0))), lines, least }
     }
 
-    /// How many lines it has.
+    /// How many lines the ring has.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Where a line lies, by its number since the log began.
+    /// The place of a line, given by its number since the log began.
     pub fn place(&self, number: u64) -> Line {
         Line(self.base.0 + number % self.lines)
     }
 
-    /// The first line of the pass in which a line is.
+    /// The first line of the pass to which a line belongs.
     pub fn pass_of(&self, number: u64) -> u64 {
         number - number % self.lines
     }
 
-    /// Bytes that a record of a kind takes, of the length that it has.
+    /// Bytes that a record of a kind and a length takes.
     pub fn room_for(&self, kind: Kind, length: usize) -> usize {
         let is_mark = matches!(kind, Kind::Commit | Kind::Count);
         if is_mark { length } else { length.max(self.least) }
@@ -69,7 +70,7 @@ impl Ring {
         u8::from(torn) << 7 | before << 4 | count
     }
 
-    /// The records of an image, oldest first.
+    /// Reads the records in an image, oldest first.
     pub fn read(&self, image: &Image<'_>, rules: &LogRules) -> Vec<Record> {
         let footers = self.footers(image);
         let lines = footers.len() as u64;
@@ -78,8 +79,8 @@ impl Ring {
         let follows = |slot: u64| footer(slot) >> 4 & RECORDS_MAX == footer(slot - 1) & 15;
         let breaks = |slot: &u64| !is_new(slot) || rules.hole_ends_log && !follows(*slot);
         let end = (1..lines).find(breaks).unwrap_or(lines);
-        // Lines behind the end that are of the newest pass have taken the place of old ones, and
-        // before they were sent, everything up to those was of no use any more.
+        // Lines of the newest pass behind the end have taken the place of old lines. Before they
+        // were sent, the log up to those old lines was no longer needed.
         let overwritten = (end..lines).rev().find(is_new);
         let old = match overwritten {
             Some(slot) if rules.forget_before_overwritten => slot + 1,
@@ -108,7 +109,7 @@ impl Ring {
         }
     }
 
-    /// The last bytes of the lines, up to the last page of them that was ever written.
+    /// The last bytes of the lines, up to the last page of the ring that was ever written.
     fn footers(&self, image: &Image<'_>) -> Vec<u8> {
         let all = self.base.0..self.base.0 + self.lines;
         let mut footers = Vec::new();
@@ -118,15 +119,15 @@ impl Ring {
             footers.resize((lines.start - all.start) as usize, 0);
             footers.extend(lines.map(|line| image.line(Line(line))[FOOTER]));
         }
-        // What was never written looks like lines of the second pass.
+        // Lines that were never written look like lines of the second pass.
         if footers.first().is_none_or(|footer| footer >> 7 == 0) {
             footers.resize(self.lines as usize, 0);
         }
         footers
     }
 
-    /// Replays what committed and revokes what did not, as `judge` says of the records; then the
-    /// log is empty: recovery erases the first line's last byte.
+    /// Replays what committed and revokes what did not, as `judge` decides from the records. Then
+    /// empties the log by erasing the first line's last byte.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
@@ -150,7 +151,7 @@ impl Ring {
         image.set_line(first, &[0; LINE_BYTES as usize], 1 << FOOTER)
     }
 
-    /// Erases what is left in the ring before it is used again, which is as good as zeros.
+    /// Erases the last bytes of the lines before the ring is used again, which is as good as zeros.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again. The log is empty all the while.
@@ -165,17 +166,18 @@ impl Ring {
     }
 }
 
-/// What recovery makes of records.
+/// The records on which recovery acts.
 #[derive(Clone, Debug, Default)]
 pub struct Judged<'a> {
-    /// Those that it replays, oldest first.
+    /// The records that it replays, oldest first.
     pub redo: Vec<&'a Record>,
-    /// Those that it revokes, oldest first.
+    /// The records that it revokes, oldest first.
     pub undo: Vec<&'a Record>,
 }
 
-/// Replays a transaction that has a commit record. A core's transactions follow each other, so a
-/// record is a winner's if the next commit of its core is of its transaction.
+/// Replays transactions that have a commit record, and revokes the others. A core's transactions
+/// follow each other, so a record's transaction won if the next commit of its core is of that
+/// transaction.
 pub fn committed(records: &[Record], cores: u8) -> Judged<'_> {
     let mut ended: PerCore<Option<u16>> = PerCore::new(cores, |_| None);
     let mut judged = Judged { redo: Vec::with_capacity(records.len()), undo: Vec::new() };
@@ -195,7 +197,7 @@ pub fn committed(records: &[Record], cores: u8) -> Judged<'_> {
     judged
 }
 
-/// The words of which the records speak, in their order, what they make of them, and of which bits.
+/// The words that the records cover, in order, each with its outcome and the bits that are covered.
 fn outcome(judged: Judged<'_>, rules: &LogRules) -> Vec<(Word, u64, u64)> {
     let Judged { mut redo, mut undo } = judged;
     if !rules.redo_oldest_first {
@@ -206,7 +208,7 @@ fn outcome(judged: Judged<'_>, rules: &LogRules) -> Vec<(Word, u64, u64)> {
     }
     let redo = redo.iter().map(|record| (record.word, record.bytes, record.redo));
     let undo = undo.iter().map(|record| (record.word, record.bytes, record.undo));
-    // Of each word, the bits of which they speak, and these. Most words have several records.
+    // For each word, the bits that records cover, and their value. Most words have several records.
     let mut words: WordMap<(u64, u64)> = WordMap::default();
     words.reserve((redo.len() + undo.len()) / 4);
     redo.chain(undo).for_each(|(word, bytes, value)| {
@@ -239,8 +241,9 @@ mod tests {
         Ring::new(&shape(), LINES, 0)
     }
 
-    /// A memory whose ring holds these lines, by number; each holds one record, whose new value is
-    /// the line's number plus 1, unless it is said to be the commit of a core.
+    /// A memory whose ring holds these lines. A line has a number, the count of the line before,
+    /// and one record: the commit of a core, if one is given, or else a store whose new value is
+    /// the line's number plus 1.
     fn memory(lines: &[(u64, u8, Option<u8>)]) -> Contents {
         let mut memory = Contents::new(0, 1 << 20).expect("room");
         for &(number, before, commit) in lines {

@@ -1,4 +1,4 @@
-//! What keeps the logs of words in memory right, said once for all of them.
+//! The rules of logs of words in memory, stated once for all of them.
 
 model::rules! {
     /// What a log in memory obeys, its commits and its recovery (specs/logging.md sections 2 to 4).

@@ -1,10 +1,9 @@
-//! The forced write-back: a scan of the tags that writes back every line that has been dirty for
-//! a whole period, so that old records of the log are of no use any more (specs/logging.md
-//! section 3).
+//! The forced write-back: a scan of the tags that writes back every line that has been dirty for a
+//! whole period, so that old records of the log are no longer needed (specs/logging.md section 3).
 //!
-//! A scan flags the dirty lines (their fwb bits); the next one writes those back that are still
-//! flagged. When these, and every line that was evicted before, are accepted, nothing needs the
-//! records that the log had when the scan before began.
+//! A scan flags the dirty lines (their fwb bits); the next scan writes back the lines that are
+//! still flagged. When controllers have accepted these, and every line that was evicted before,
+//! nothing needs the records that the log had when the scan before began.
 
 use model::design::{Below, KeptBy, Shape, Structure};
 use model::units::{Cycle, LINE_BYTES, Line, LineSet};
@@ -19,7 +18,7 @@ use super::rules::ScanRules;
 pub struct Scan {
     rules: ScanRules,
     period: u64,
-    /// Lines of a scan that are under way at a time.
+    /// How many lines of a scan may be under way at a time.
     width: u64,
     due: Cycle,
     stage: Stage,
@@ -27,7 +26,7 @@ pub struct Scan {
     /// Lines that the scan under way has still to write back, the first one last.
     left: Vec<Line>,
     under_way: u64,
-    /// Which line of the log was being filled when the last scan began, and the one before it.
+    /// The line of the log that was being filled when the last scan began, and the scan before it.
     began: u64,
     began_before: u64,
     /// What happened.
@@ -38,11 +37,11 @@ pub struct Scan {
 enum Stage {
     Idle,
     Writing,
-    /// Until every line before this mark is home.
+    /// The scan waits until every line before this mark is home.
     Waiting(u64),
 }
 
-/// What is counted.
+/// The counts of a scanner.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScanCounts {
     scans: u64,
@@ -62,9 +61,9 @@ impl ScanCounts {
 }
 
 impl Scan {
-    /// A scanner with the given period in cycles, or with half the time in which the memory can
-    /// fill a ring of so many lines; and with so many lines under way, or as many as controllers
-    /// have buffers for.
+    /// A scanner with the given period in cycles or, if that is 0, with half the time in which the
+    /// memory can fill a ring of `lines` lines. It has `width` lines under way or, if that is 0, as
+    /// many as controllers have buffers for.
     pub fn new(shape: &Shape, period: u64, width: u64, lines: u64, rules: &ScanRules) -> Scan {
         let controller = &shape.config.controller;
         let period = if period == 0 { time_to_wrap(shape, lines) / 2 } else { period };
@@ -84,14 +83,14 @@ impl Scan {
         }
     }
 
-    /// A line leaves a first level.
+    /// Notes that a line leaves a first level.
     pub fn leave(&mut self, line: Line) {
         if !self.rules.flag_moves_with_line {
             self.clear(line);
         }
     }
 
-    /// A line is not dirty any more.
+    /// Clears the flag of a line, which is not dirty any more.
     pub fn clear(&mut self, line: Line) {
         self.flagged.remove(&line);
     }
@@ -123,12 +122,12 @@ impl Scan {
         }
     }
 
-    /// A line that the scan forced is home.
+    /// Notes that a line that the scan forced is home.
     pub fn forced(&mut self) {
         self.under_way -= 1;
     }
 
-    /// Goes on with a scan that is under way: it may have begun, or a line may be home.
+    /// Continues a scan that has begun, or one of whose lines is home.
     pub fn go_on(
         &mut self,
         at: Cycle,
@@ -146,7 +145,7 @@ impl Scan {
         }
     }
 
-    /// The next line that a scan writes back now, if there is one.
+    /// Takes the next line that a scan writes back now, if there is one.
     pub fn next_line(&mut self, homes: &mut Homes) -> Option<Line> {
         if self.stage != Stage::Writing || self.under_way >= self.width {
             return None;
@@ -171,7 +170,7 @@ impl Scan {
         self.under_way += u64::from(homes.force(line, at, after, below));
     }
 
-    /// Ends a scan whose lines are home, and cuts the log. Whether another one has begun.
+    /// Ends a scan whose lines are home, and cuts the log. Returns whether another scan has begun.
     pub fn end(
         &mut self,
         at: Cycle,
@@ -192,10 +191,9 @@ impl Scan {
     }
 }
 
-/// Cycles in which the banks, all of them writing, fill so many lines. A bank takes a write to the
-/// cells at a time, of a line of the on-DIMM buffer if there is one, and reads the cells first if
-/// it compares.
-/// More banks than the bus can feed do not shorten it.
+/// Cycles in which all banks, writing all the time, fill this many lines. A bank takes one write to
+/// the cells at a time, of a line of the on-DIMM buffer if there is one, and reads the cells first
+/// if it compares. More banks than the bus can feed do not shorten the time.
 fn time_to_wrap(shape: &Shape, lines: u64) -> u64 {
     let (pm, controller) = (&shape.config.pm, &shape.config.controller);
     let bytes = if pm.buffer > 0 { pm.xpline } else { LINE_BYTES };

@@ -1,6 +1,6 @@
 //! Cores that wait for each other's transactions, under designs in which one transaction at a time
 //! may store to a line or a page. A circle of such waits is broken by running one of the
-//! transactions in software ([`crate::parts::fall_back`]), of which there is one at a time.
+//! transactions in software ([`crate::parts::fall_back`]), one at a time.
 
 use model::design::{Below, Claimed, Progress};
 use model::units::{CoreId, Cycle, PerCore};
@@ -16,7 +16,7 @@ pub enum For<R> {
     Own(R),
 }
 
-/// Who waits for what, and who runs in software.
+/// What each core waits for, and which cores run in software.
 pub struct Waits<R> {
     waiting: PerCore<Option<For<R>>>,
     /// Cores whose transactions were given up in hardware.
@@ -26,7 +26,7 @@ pub struct Waits<R> {
 }
 
 impl<R: Copy> Waits<R> {
-    /// Nobody waits.
+    /// No core waits.
     pub fn new(cores: u8) -> Waits<R> {
         Waits {
             waiting: PerCore::new(cores, |_| None),
@@ -35,7 +35,7 @@ impl<R: Copy> Waits<R> {
         }
     }
 
-    /// A core waits.
+    /// Notes what a core waits for.
     pub fn wait(&mut self, core: CoreId, what: For<R>) {
         self.waiting[core] = Some(what);
     }
@@ -45,7 +45,7 @@ impl<R: Copy> Waits<R> {
         self.waiting.iter().any(|(_, waiting)| matches!(waiting, Some(For::Own(_))))
     }
 
-    /// Lets cores ask again that wait for something.
+    /// Lets the cores ask again whose wait is over.
     pub fn retry_where<E: Copy>(
         &mut self,
         is_over: impl Fn(For<R>) -> bool,
@@ -60,8 +60,8 @@ impl<R: Copy> Waits<R> {
         }
     }
 
-    /// A core asks for what another core's transaction holds: it waits, unless that one waits for
-    /// it in turn; then one of them gives up.
+    /// Handles a core's request for what another core's transaction holds. The core waits, unless
+    /// the holder waits for it in turn, directly or through others; then one of them gives up.
     pub fn conflict<E: Copy>(
         &mut self,
         core: CoreId,
@@ -70,14 +70,15 @@ impl<R: Copy> Waits<R> {
         below: &mut Below<E>,
     ) -> Claimed {
         let mut last = holder;
-        // A circle of others, which a rule that is switched off may let be, is not this core's.
+        // A circle of other cores, which a rule that is switched off may let be, is not this
+        // core's.
         for _ in 0..self.waiting.cores() {
             let Some(For::Holder(next)) = self.waiting[last] else { break };
             if next == core {
                 if !self.fell_back[core] {
                     return Claimed::Refused;
                 }
-                // In software it cannot give up any more, and whoever waits for it can.
+                // In software the core cannot give up any more, but the core that waits for it can.
                 if !self.fell_back[last] {
                     self.waiting[last] = None;
                     below.retry(last, at);
@@ -95,12 +96,12 @@ impl<R: Copy> Waits<R> {
         self.fell_back[core]
     }
 
-    /// A core's transaction is given up in hardware.
+    /// Notes that a core's transaction is given up in hardware.
     pub fn fall_back(&mut self, core: CoreId) {
         self.fell_back[core] = true;
     }
 
-    /// Whether a core may begin in software; one at a time may, if `one_at_a_time`.
+    /// Lets a core begin in software, or wait while another one runs there, if `one_at_a_time`.
     pub fn enter_software(&mut self, core: CoreId, at: Cycle, one_at_a_time: bool) -> Progress {
         match self.in_software {
             Some(other) if other != core && one_at_a_time => {
@@ -114,7 +115,7 @@ impl<R: Copy> Waits<R> {
         }
     }
 
-    /// A core's transaction is done in software.
+    /// Notes that a core's transaction is done in software.
     pub fn leave_software<E: Copy>(&mut self, core: CoreId, at: Cycle, below: &mut Below<E>) {
         self.fell_back[core] = false;
         self.in_software = self.in_software.filter(|&other| other != core);

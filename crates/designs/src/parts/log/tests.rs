@@ -7,7 +7,7 @@ use model::units::{TxId, Word};
 
 const NOW: Cycle = Cycle(100);
 
-/// A log with a ring of so many lines and a buffer of two, on a machine for its writes.
+/// A log with a ring of `lines` lines and a buffer of two, on a machine for its writes.
 fn log(lines: u64) -> (Log, Machine<Base>) {
     let mut config = Config::default();
     (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
@@ -112,7 +112,7 @@ fn a_pass_begins_alone() {
     assert_eq!(log.sent, last);
 }
 
-/// A store to a word that has its turn now, and leaves so much later.
+/// A store to a word that has its turn now, and leaves `later` cycles later.
 fn store(word: u64, later: u64) -> Store {
     Store {
         core: CoreId(0),
@@ -154,7 +154,7 @@ fn records_that_are_to_come_have_their_room_in_the_ring() {
     assert!(log.is_ring_full(), "four lines for them, and two for what must not wait");
 }
 
-/// The bytes of a store are in its line with its turn.
+/// The bytes of a store are in its line from its turn on.
 #[test]
 fn a_line_that_goes_home_takes_the_records_of_its_words_with_it() {
     let (mut log, mut machine) = log(16);
