@@ -1,9 +1,10 @@
 //! Base: plain hardware undo+redo logging, the denominator of Silo's evaluation (HPCA 2023,
 //! figures 11 and 12; specs/logging.md section 2).
 //!
-//! Every store makes a record and writes its line back behind the record; a commit waits until all
-//! of both are accepted, and then for its own record. How the papers' Base works beyond "log and
-//! line of every write" is not known; what is decided here is in docs/fidelity/decisions.md.
+//! Every store makes a record, and writes its line back behind the record. A commit waits until all
+//! of these records and lines are accepted, and then for its own record. How the papers' Base works
+//! beyond "log and line of every write" is not known; what is decided here is in
+//! docs/fidelity/decisions.md.
 
 use std::collections::VecDeque;
 
@@ -56,7 +57,7 @@ pub struct Base {
     rules: BaseRules,
     log: Log,
     homes: Homes,
-    /// Lines that have left the caches and that no controller has accepted, and how often.
+    /// Lines that have left the caches and that no controller has accepted, with how many writes.
     under_way: LineMap<u32>,
     commits: Commits,
     cores: PerCore<Writer>,
@@ -69,21 +70,21 @@ struct Writer {
     /// Lines that it stored to.
     lines: Vec<Line>,
     stored: LineSet,
-    /// Lines of stores that have not left, and when they do.
+    /// Lines of stores that have not left the core, each with the time at which its store leaves.
     coming: VecDeque<(Cycle, Line)>,
     stage: Stage,
 }
 
-/// How far a commit is.
+/// How far a commit has come.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
     None,
     /// The transaction has stored something.
     Running,
-    /// It ends when all records have entered the log.
+    /// The transaction ends when all of its records have entered the log.
     Records,
-    /// The commit record follows when none of its lines is under way.
+    /// The commit record follows when none of the transaction's lines is under way.
     Lines,
 }
 
@@ -110,7 +111,7 @@ impl Design for Base {
     fn new(setup: &Setup<'_, Base>) -> Base {
         let Setup { params, rules, shape } = setup;
         let mut log = Log::new(shape, ring(setup), params.log_buffer, &rules.first);
-        // A committed transaction's lines are home before its commit record is.
+        // A committed transaction's lines are home already, so only running ones need the log.
         log.forget(u64::MAX);
         Base {
             params: (*params).clone(),
@@ -218,8 +219,8 @@ impl Design for Base {
 }
 
 impl Base {
-    /// Sends the records of a core that have entered the log, and the lines of their stores behind
-    /// them, each once for each store.
+    /// Sends the records of a core that have entered the log, and behind them the lines of their
+    /// stores, once for each store.
     fn send(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         if !self.cores[core].coming.is_empty() {
             self.log.flush_all(at, below);
@@ -242,7 +243,7 @@ impl Base {
         }
     }
 
-    /// A controller accepted a line.
+    /// Notes that a controller has accepted a line.
     fn accepted(&mut self, line: Line) {
         let left = self.under_way.get_mut(&line).expect("an accepted line was under way");
         *left -= 1;
@@ -251,7 +252,7 @@ impl Base {
         }
     }
 
-    /// A transaction's stores have all left its core, and their records are in the log.
+    /// Ends a transaction whose stores have left its core and whose records are in the log.
     fn end(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let lines = std::mem::take(&mut self.cores[core].lines);
         if self.params.flush_mode != AT_EACH_STORE {
@@ -269,7 +270,7 @@ impl Base {
         self.go_on(core, at, below);
     }
 
-    /// Sends a core's commit record if its lines are home, whoever has sent them there.
+    /// Sends a core's commit record if its lines are home, whatever has sent them there.
     fn go_on(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let writer = &mut self.cores[core];
         if writer.stage != Stage::Lines {

@@ -1,9 +1,9 @@
 //! FWB: steal but no force (Ogleari, Miller and Zhao, HPCA 2018).
 //!
-//! Every store makes an undo+redo record, which passes the caches by through a small volatile
-//! buffer. A line may leave the caches in the middle of a transaction (steal) and need not at its
-//! end (no force): a commit waits for its records only. What keeps the log bounded is the forced
-//! write-back of lines that have been dirty for long (`parts/scan.rs`).
+//! Every store makes an undo+redo record, which goes past the caches through a small volatile
+//! buffer. A line may leave the caches in the middle of a transaction (steal) and need not leave
+//! them at its end (no force): a commit waits for its records only. The forced write-back of lines
+//! that have been dirty for long keeps the log bounded (`parts/scan.rs`).
 //!
 //! In the paper a record reaches memory before its line because its path is shorter than the
 //! caches' and the buffer is no deeper than that allows. Here the order is enforced: a line waits
