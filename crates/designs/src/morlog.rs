@@ -1,13 +1,13 @@
 //! MorLog: morphable hardware logging (Wei et al., ISCA 2020).
 //!
-//! The first store of a transaction to a word makes an undo+redo entry, in which further stores
-//! coalesce until it is old enough to leave for memory. From then on the word's undo data are
-//! safe, and its newest redo data stay in the first level: a redo entry is made when the line
-//! leaves, or when a commit scans the first level. Lines go home as in FWB: steal, no force, and a
-//! forced write-back that bounds the log.
+//! The first store of a transaction to a word makes an undo+redo entry, which takes further stores
+//! in until it is old enough to leave for memory. From then on the word's undo data are safe, and
+//! its newest redo data stay in the first level: a redo entry is made when the line leaves, or when
+//! a commit scans the first level. Lines go home as in FWB: steal, no force, and a forced
+//! write-back that bounds the log.
 //!
-//! Delay-persistence acknowledges before the newest redo data are logged. That is a weaker promise,
-//! so it is a design of its own, `morlog-dp`.
+//! Delay-persistence acknowledges a commit before the newest redo data are logged. That is a weaker
+//! promise, so it is a design of its own, `morlog-dp`.
 
 use std::marker::PhantomData;
 
@@ -72,15 +72,15 @@ model::params! {
     }
 }
 
-/// Undo data leave the undo+redo buffer, and redo data move on.
+/// The choice of `variant` under which undo data leave the undo+redo buffer and redo data move on.
 const UNDO_FIRST: u64 = choice::<MorlogParams>("variant", "b");
-/// Records have only the bytes that changed.
+/// The choice of `slde` under which records have only the bytes that changed.
 const COMPRESSED: u64 = choice::<MorlogParams>("slde", "on");
 
 impl MorlogParams {
-    /// Entries of a redo buffer: the redo data of entries that leave as undo data come all at once,
-    /// and stores wait only then. What a line that leaves the first level brings comes beside them
-    /// (docs/fidelity/decisions.md).
+    /// Entries of a redo buffer. When entries leave as undo data, their redo data come to it all at
+    /// once, and stores wait only then. The redo data of a line that leaves the first level come
+    /// beside these entries (docs/fidelity/decisions.md).
     fn redo_max(&self) -> u64 {
         self.r_entries + if self.variant == UNDO_FIRST { self.ur_entries + 1 } else { 0 }
     }
@@ -154,7 +154,8 @@ pub struct Morlog<S> {
     line_after_records: bool,
     path: u64,
     age: u64,
-    /// Cycles of a commit's scan of a first level: a set in each (ours), or what is asked for.
+    /// Cycles of a commit's scan of a first level: one for each set (ours), or as the parameter
+    /// says.
     scan_cycles: u64,
     cores: PerCore<Words>,
     log: Log,
@@ -162,8 +163,8 @@ pub struct Morlog<S> {
     scan: Scan,
     commits: Commits,
     delayed: Delayed,
-    /// Lines that were evicted, with the mark before which they are home; kept only for a test of
-    /// what happens if redo entries do not stay.
+    /// Evicted lines, each with the mark before which it is home; kept only for a test of what
+    /// happens if redo entries do not stay.
     leaving: Vec<(u64, Line)>,
     /// Records of all cores that are still to come, at the most.
     owed: u64,
@@ -379,7 +380,7 @@ impl<S: Scheme> Design for Morlog<S> {
             false => ("commit_scans_held", counts.scans_held),
         });
         let shared = [self.log.counts.list(), self.homes.counts.list(), self.scan.counts.list()];
-        // Its own buffers are what fills, and not the log's.
+        // MorLog's own buffers are the ones that fill, and not the log's.
         let shared = shared.concat().into_iter().filter(|(name, _)| *name != "log_buffer_full");
         own.into_iter().chain(shared).collect()
     }
@@ -388,7 +389,7 @@ impl<S: Scheme> Design for Morlog<S> {
 // What waits, and goes on.
 
 impl<S: Scheme> Morlog<S> {
-    /// Whether a core's store has to wait for room, which is then being made.
+    /// Whether a core's store has to wait for room. If it has, room is being made.
     fn make_room(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) -> bool {
         if self.is_over(core) {
             self.counts.full += 1;
@@ -407,7 +408,7 @@ impl<S: Scheme> Morlog<S> {
         is_full
     }
 
-    /// A core's store waits for room in the log.
+    /// Lets a core's store wait for room in the log.
     fn wait_for_log(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         self.log.wait(core, below);
         if S::DELAYED {
@@ -415,14 +416,14 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// Whether a core's buffers hold more than they have room for, what is under way included.
+    /// Whether a core's buffers, with the entries under way, hold more than they have room for.
     fn is_over(&self, core: CoreId) -> bool {
         let (words, under_way) = (&self.cores[core], self.log.under_way(core));
         words.ur.len() as u64 + under_way[0] > self.params.ur_entries
             || words.r.len() as u64 + under_way[1] > self.params.r_entries
     }
 
-    /// Records of a core may be durable: its redo entries, its commit and its store go on.
+    /// Continues a core's redo entries, commit and store, since records of it may be durable.
     fn go_on(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         self.send_redo(core, self.params.r_entries, at, below);
         if S::DELAYED {
@@ -441,14 +442,14 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// A commit has scanned the first level.
+    /// Continues a commit that has scanned the first level.
     fn scanned(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         self.scan_first_level(core, below);
         self.cores[core].scanned = true;
         self.go_on_committing(core, at, below);
     }
 
-    /// Makes a commit's redo entries as far as there is room, and then its record.
+    /// Makes a commit's redo entries as far as there is room, and then sends its commit record.
     fn go_on_committing(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         if !self.cores[core].scanned {
             return;
@@ -478,8 +479,8 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// Goes on with the scan of the tags: each line that it writes back goes behind the undo data
-    /// of it that the buffers hold.
+    /// Continues the scan of the tags. Each line that it writes back goes behind the undo data of
+    /// the line that the buffers hold.
     fn scan_tags(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
         loop {
             while let Some(line) = self.scan.next_line(&mut self.homes) {
@@ -499,8 +500,9 @@ fn ring<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Ring {
     Ring::new(setup.shape, S::split(setup.params).0.log_lines, 0)
 }
 
-/// Log lines that are under way at the most: one for each entry that is, with a redo entry before
-/// each undo+redo entry and one store's beyond, and one for each commit and its count.
+/// Log lines that are under way at the most: one for each entry under way, of which each undo+redo
+/// entry may have a redo entry before it and one store's may be beyond its buffer, and one for each
+/// commit and its count.
 fn lines_under_way<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> u64 {
     let (params, _) = S::split(setup.params);
     let counts = u64::from(S::DELAYED);

@@ -1,11 +1,11 @@
 //! MorLog's delay-persistence: a commit is acknowledged when undo data and the commit record are
 //! durable, before the newest redo data are (specs/logging.md section 4).
 //!
-//! What the commit's scan of the first level finds is logged later, and a count record says how
-//! many redo records follow the commit record. Recovery takes a transaction for committed if so
-//! many are there, and every transaction that committed before it is complete, too; it revokes the
-//! others. So a transaction is durable, and needs its undo data no more, when it and all before it
-//! are complete.
+//! The redo data that the commit's scan of the first level finds are logged later, and a count
+//! record says how many redo records follow the commit record. Recovery takes a transaction for
+//! committed if that many are there and every transaction that committed before it is complete,
+//! too; it revokes the others. So a transaction is durable, and needs its undo data no more, when
+//! it and all before it are complete.
 
 use std::collections::VecDeque;
 
@@ -19,14 +19,14 @@ use crate::parts::log::Place;
 use crate::parts::record::{Kind, Record};
 use crate::parts::ring::Judged;
 
-/// The transactions that are acknowledged or about to be, and not durable.
+/// The transactions that are acknowledged, or about to be, and not durable yet.
 #[derive(Debug)]
 pub struct Delayed {
-    /// In the order of their commit records.
+    /// These transactions, in the order of their commit records.
     pending: VecDeque<Pending>,
-    /// Cores that wait until their transactions are durable.
+    /// Whether each core waits until its transactions are durable.
     waiting: PerCore<bool>,
-    /// Transactions that were pending at the same time, at the most.
+    /// The most transactions that were pending at the same time.
     pub pending_max: u64,
 }
 
@@ -40,15 +40,15 @@ struct Pending {
     counted: bool,
     /// When its redo data leave for the log, if nothing sends them before.
     due: Cycle,
-    /// Its redo records behind the commit record, and how many of them are in the log.
+    /// How many redo records it has behind the commit record, and how many of them are in the log.
     redo: u64,
     sent: u64,
-    /// The last of its records.
+    /// The place of its last record.
     last: Place,
 }
 
 impl Delayed {
-    /// None.
+    /// No transaction is pending.
     pub fn new(cores: u8) -> Delayed {
         let waiting = PerCore::new(cores, |_| false);
         Delayed { pending: VecDeque::new(), waiting, pending_max: 0 }
@@ -62,7 +62,7 @@ impl Delayed {
         self.pending.iter().any(|pending| pending.core == core)
     }
 
-    /// A redo record of a transaction is in the log.
+    /// Notes that a redo record of a transaction is in the log.
     pub fn sent(&mut self, core: CoreId, tx: TxId, place: Place) {
         if let Some(pending) = self.of(core, tx) {
             pending.sent += 1;
@@ -70,7 +70,7 @@ impl Delayed {
         }
     }
 
-    /// A redo entry of a transaction was dropped, and nobody waits for it.
+    /// Notes that a redo entry of a transaction was dropped, so that nothing waits for it.
     pub fn dropped(&mut self, core: CoreId, tx: TxId) {
         if let Some(pending) = self.of(core, tx) {
             pending.sent += 1;
@@ -84,7 +84,7 @@ impl Delayed {
 }
 
 impl<S: Scheme> Morlog<S> {
-    /// A transaction without stores is durable when those before it are.
+    /// Commits a transaction without stores, which is durable when those before it are.
     pub(super) fn commit_nothing(&mut self, tx: &Tx, below: &mut Below<LogEvent>) {
         let Tx { core, id, at, .. } = *tx;
         let (counted, last) = (true, Place::default());
@@ -133,7 +133,8 @@ impl<S: Scheme> Morlog<S> {
         below.at(at + self.scan_cycles, LogEvent::Scanned(core));
     }
 
-    /// A commit has scanned the first level, and knows how many redo records there will be.
+    /// Logs the count record of a commit that has scanned the first level, and so knows how many
+    /// redo records there will be.
     pub(super) fn log_count(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let mut own = self.delayed.pending.iter_mut().filter(|pending| pending.core == core);
         let pending = own.find(|pending| !pending.counted).expect("a commit is being counted");
@@ -146,8 +147,8 @@ impl<S: Scheme> Morlog<S> {
         below.at(at + self.redo_delay, LogEvent::Age(core));
     }
 
-    /// Logs redo data of transactions that have committed, as far as there is room: those that are
-    /// due, or all if somebody waits for room in the ring or for durability.
+    /// Logs redo data of transactions that have committed, as far as there is room: the data that
+    /// are due, or all of them if a core waits for room in the ring or for durability.
     pub(super) fn drain(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let is_pressed =
             self.log.is_short() || self.delayed.waiting.iter().any(|(_, waits)| *waits);
@@ -182,7 +183,7 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// Says which transactions are durable.
+    /// Announces the transactions that have become durable.
     pub(super) fn announce(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
         let durable = self.log.durable();
         let rules = &self.rules;
@@ -218,7 +219,7 @@ impl<S: Scheme> Morlog<S> {
         self.log.go_on(at, below);
     }
 
-    /// Waits until the transactions of a core are durable.
+    /// Lets a core wait until its transactions are durable.
     pub(super) fn wait_for_durability(
         &mut self,
         fence: &Fence,
@@ -236,9 +237,9 @@ impl<S: Scheme> Morlog<S> {
 /// A transaction as its records show it.
 #[derive(Default)]
 struct Found {
-    /// The place of its commit record among all.
+    /// The place of its commit record among all commit records.
     commit: Option<u64>,
-    /// Redo records behind that one, and how many there should be.
+    /// How many redo records lie behind that one, and how many there should be.
     redo: u64,
     count: Option<u64>,
 }
@@ -251,7 +252,7 @@ pub fn judge<'a>(records: &'a [Record], rules: &MorlogRules) -> Judged<'a> {
     let mut whose = Vec::with_capacity(records.len());
     for record in records {
         let place = newest.entry((record.core, record.tx)).or_insert(usize::MAX);
-        // A transaction's number comes again. What undoes is never behind the commit record.
+        // A number recurs. No undo record lies behind its transaction's commit record.
         let is_over = |at: usize| record.kind.undoes() && found[at].commit.is_some();
         if *place == usize::MAX || is_over(*place) {
             *place = found.len();

@@ -19,7 +19,7 @@ impl<S: Scheme> Morlog<S> {
         Record { kind, bytes, ..Record::of(core, tx, word, undo, redo) }
     }
 
-    /// Sends the oldest undo+redo entries of a core, so many at the most.
+    /// Sends the oldest undo+redo entries of a core, `most` of them at the most.
     pub(super) fn send_entries(
         &mut self,
         core: CoreId,
@@ -65,8 +65,8 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// Silent entries of a core have left room in its buffer and in the ring, and no record of
-    /// theirs will be accepted upon which who waits for that would go on.
+    /// Continues a core whose silent entries have left room in its buffer and in the ring. They
+    /// have no records whose acceptance would let waiting stores go on.
     pub(super) fn discarded(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         self.log.go_on(at, below);
         if self.cores[core].waiting {
@@ -74,7 +74,7 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// Sends the oldest entries of a core, those of which all stores have left it.
+    /// Sends the oldest entries of a core, as far as all of their stores have left the core.
     pub(super) fn send_complete(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let complete = self.cores[core].ur.iter().take_while(|entry| entry.complete <= at).count();
         if complete == 0 {
@@ -86,21 +86,21 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// Sends the entries of a core that are old enough and of which all stores have left it.
+    /// Sends the entries of a core that are old enough and whose stores have all left the core.
     pub(super) fn send_aged(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let leaves = |entry: &UndoRedo| entry.due.max(entry.complete);
         let aged = self.cores[core].ur.iter().take_while(|entry| leaves(entry) <= at).count();
         if aged > 0 {
             self.send_entries(core, aged, at, below);
         }
-        // Of one that is younger somebody else knows.
+        // A younger entry has an event already.
         let front = self.cores[core].ur.front();
         if let Some(next) = front.filter(|next| aged > 0 || next.due <= at) {
             below.at(leaves(next), LogEvent::Age(core));
         }
     }
 
-    /// Sends what the buffers hold of the undo data of a line.
+    /// Sends the undo data of a line that the buffers hold, with the entries before them.
     pub(super) fn send_entries_of(&mut self, line: Line, at: Cycle, below: &mut Below<LogEvent>) {
         for core in (0..self.cores.cores()).map(CoreId) {
             let entries = &self.cores[core].ur;
@@ -124,8 +124,8 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// The newest redo data of a word come to the redo buffer, the oldest entries of which leave
-    /// if it is full.
+    /// Puts the newest redo data of a word into the redo buffer, whose oldest entries leave if it
+    /// is full.
     pub(super) fn put_redo(
         &mut self,
         core: CoreId,
@@ -139,15 +139,15 @@ impl<S: Scheme> Morlog<S> {
         self.send_redo(core, self.params.r_entries, at, below);
     }
 
-    /// Redo data come to the redo buffer, or to the entry that has older ones of the word.
+    /// Puts redo data into the redo buffer, or into the entry that has older data of the word.
     pub(super) fn put(&mut self, core: CoreId, redo: Redo) {
         let merged = self.cores[core].put_redo(redo);
         self.counts.redo_entries += u64::from(!merged);
         self.counts.redo_merged += u64::from(merged);
     }
 
-    /// Sends the oldest redo entries of a core until so many are left, as long as there is room
-    /// for what is under way.
+    /// Sends the oldest redo entries of a core until `left` of them are left, as long as more may
+    /// be under way.
     pub(super) fn send_redo(
         &mut self,
         core: CoreId,
@@ -184,7 +184,7 @@ impl<S: Scheme> Morlog<S> {
         place
     }
 
-    /// Leaves room in the ring for the records that are still to come.
+    /// Has the log leave room in the ring for the records that are still to come.
     pub(super) fn tell_owed(&mut self, core: CoreId) {
         let words = &mut self.cores[core];
         let owed = words.owed();
@@ -192,7 +192,7 @@ impl<S: Scheme> Morlog<S> {
         self.log.owed = self.owed.div_ceil(2);
     }
 
-    /// Lines that were evicted are home: their redo entries go, if they do not stay.
+    /// Drops the redo entries of evicted lines that are home, if redo entries do not stay.
     pub(super) fn drop_redo(&mut self) {
         let homes = &self.homes;
         for (_, line) in self.leaving.extract_if(.., |(mark, _)| homes.are_home(*mark)) {

@@ -5,9 +5,9 @@ use model::params::{Both, Params};
 
 use super::{DelayParams, MorlogParams, card};
 
-/// The two designs.
+/// One of the two designs.
 pub trait Scheme: 'static {
-    /// What is said of it.
+    /// Its card.
     const CARD: Card;
     /// Rules that it does not need.
     const NEEDLESS: &'static [(&'static str, &'static str)];
@@ -15,14 +15,14 @@ pub trait Scheme: 'static {
     const DELAYED: bool;
     /// Its parameters.
     type Params: Params;
-    /// Those of both designs, and the delay of redo data.
+    /// Splits the parameters into those that both designs have and the delay of redo data.
     fn split(params: &Self::Params) -> (&MorlogParams, u64);
 }
 
 /// Redo data are logged before the acknowledgement.
 pub struct Synchronous;
 
-/// They are logged after it: delay-persistence.
+/// Redo data are logged after the acknowledgement: delay-persistence.
 pub struct DelayPersistence;
 
 const COMPLETE: &str = "a commit record says that everything before it is logged";

@@ -9,7 +9,8 @@ use crate::parts::record::differing;
 /// What the log has of a word of the running transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Nothing: the transaction has not stored to it, or the first level has lost track.
+    /// Nothing: the transaction has not stored to the word, or the first level has lost track of
+    /// it.
     #[default]
     Clean,
     /// An undo+redo entry in the buffer.
@@ -44,9 +45,9 @@ pub struct UndoRedo {
     pub undo: u64,
     /// The word after.
     pub redo: u64,
-    /// When the last store that it took in leaves the core: it is not sent before.
+    /// When the last store that it took in leaves the core; the entry is not sent before.
     pub complete: Cycle,
-    /// When it leaves.
+    /// When it is old enough to leave.
     pub due: Cycle,
 }
 
@@ -83,33 +84,33 @@ pub struct Words {
     /// Redo data that commits found in the first level and that no buffer has taken yet, oldest
     /// first.
     pub left: VecDeque<Redo>,
-    /// A commit has scanned the first level.
+    /// Whether a commit has scanned the first level.
     pub scanned: bool,
-    /// The core's store waits for room in a buffer.
+    /// Whether the core's store waits for room in a buffer.
     pub waiting: bool,
-    /// Count records that are still to come.
+    /// How many count records are still to come.
     pub counts_left: u64,
-    /// Records that the log was told of as still to come.
+    /// How many records to come the log was told of.
     pub told: u64,
 }
 
 /// What became of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It made an undo+redo entry, which is the only one if so.
+    /// The store made an undo+redo entry.
     Entry {
-        /// Whether the buffer was empty.
+        /// Whether the buffer was empty before.
         first: bool,
     },
-    /// It went into an entry.
+    /// The store went into an entry.
     Coalesced,
-    /// Its redo data wait in the first level.
+    /// The store's redo data wait in the first level.
     Deferred,
 }
 
 impl Words {
-    /// A store of the transaction that leaves the core at `leaves`, and what it makes of the word's
-    /// state. An entry that it begins is to leave `age` cycles later.
+    /// Takes in a store of the transaction that leaves the core at `leaves`, and returns what
+    /// became of it. An entry that the store begins is to leave `age` cycles later.
     pub fn store(&mut self, word: Word, (old, new): (u64, u64), leaves: Cycle, age: u64) -> Stored {
         let (line, place) = (word.line(), word.place());
         let tags = self.tags.entry(line).or_insert_with(|| {
@@ -153,8 +154,8 @@ impl Words {
         }
     }
 
-    /// The oldest undo+redo entry leaves, in a record of all bytes or only of those that changed.
-    /// If the word has no other entry, its state becomes `state`.
+    /// Takes out the oldest undo+redo entry, which leaves in a record of all bytes or, if `packed`,
+    /// only of those that changed. If the word has no other entry, its state becomes `state`.
     pub fn leave_ur(&mut self, state: State, packed: bool) -> Option<UndoRedo> {
         let entry = self.ur.pop_front()?;
         let word = entry.word;
@@ -169,7 +170,8 @@ impl Words {
         Some(entry)
     }
 
-    /// Newest redo data come to the redo buffer; whether an entry had the word's older ones.
+    /// Puts newest redo data into the redo buffer. Returns whether an entry had the word's older
+    /// ones.
     pub fn put_redo(&mut self, redo: Redo) -> bool {
         let same = |other: &&mut Redo| other.word == redo.word && other.tx == redo.tx;
         if let Some(entry) = self.r.iter_mut().find(same) {
@@ -180,13 +182,14 @@ impl Words {
         false
     }
 
-    /// The redo entry of a word leaves, if there is one.
+    /// Takes out the redo entry of a word, if there is one.
     pub fn take_redo(&mut self, word: Word) -> Option<Redo> {
         let index = self.r.iter().position(|entry| entry.word == word)?;
         self.r.remove(index)
     }
 
-    /// A line leaves the first level: the words whose redo data were there only.
+    /// Forgets a line that leaves the first level. Returns the words whose redo data were only
+    /// there.
     pub fn lose(&mut self, line: Line) -> impl Iterator<Item = (Word, u8)> + use<> {
         let tags = self.tags.remove(&line).unwrap_or_default();
         let unlogged = (0..8).filter(move |place| tags.states[*place] == State::ULog);
@@ -194,8 +197,8 @@ impl Words {
         unlogged.map(move |place| (Word(line.first_word().0 + place as u64), tags.bytes[place]))
     }
 
-    /// The transaction ends: redo data are left of its words in state ULog, which have these
-    /// values, and, if it is obeyed, no word has a state.
+    /// Ends the transaction: adds the redo data of its words in state ULog to `left`, with the
+    /// values that the words have. With `reset`, no word has a state afterwards.
     pub fn scan(&mut self, reset: bool, value: impl Fn(Word) -> u64) {
         for line in std::mem::take(&mut self.lines) {
             let kept = if reset { None } else { self.tags.get(&line).copied() };
@@ -209,12 +212,12 @@ impl Words {
         }
     }
 
-    /// Whether something waits for records to be durable.
+    /// Whether something of the core waits for records to be durable.
     pub fn waits_for_log(&self) -> bool {
         self.waiting || self.scanned || !self.r.is_empty() || !self.left.is_empty()
     }
 
-    /// Records that are still to come, at the most; a word of an undo+redo entry may need two.
+    /// Records that are still to come, at the most. A word of an undo+redo entry may need two.
     pub fn owed(&self) -> u64 {
         self.ulog + self.counts_left + (2 * self.ur.len() + self.r.len() + self.left.len()) as u64
     }
