@@ -1,12 +1,14 @@
 //! BBB: battery-backed buffers (HPCA 2021). A small buffer beside each core's first level takes
-//! every store to persistent memory in the moment in which it is visible, and a battery keeps it;
-//! so there is nothing to flush and nothing to wait for, and only some lines need a battery.
+//! every store to persistent memory at the moment at which it becomes visible, and a battery keeps
+//! the buffer. So there is nothing to flush and nothing to wait for, and only some lines need a
+//! battery.
 //!
 //! A line is in one buffer at most: it moves when another core stores to it. Buffers drain in the
 //! background from a threshold on. Dirty lines that leave the caches are dropped. The rules are
-//! those of specs/ordering.md section 10.1, but for two that nothing could catch here: an eviction
-//! that is not dropped writes what survives already, and a fill that misses an entry has the newest
-//! bytes all the same, since caches hold none. Sizes are from memory of the paper.
+//! those of specs/ordering.md section 10.1, but for two whose lack nothing could catch here: an
+//! eviction that is not dropped writes bytes that survive already, and a fill that misses an entry
+//! has the newest bytes all the same, since the caches of the simulator hold no bytes. Sizes are
+//! from memory of the paper.
 
 use std::collections::VecDeque;
 
@@ -52,10 +54,10 @@ pub struct Bbb {
     rules: BbbRules,
     path: u64,
     log_base: u64,
-    /// Undrained entries from which on the oldest are drained.
+    /// The number of undrained entries from which on the oldest are drained.
     drain_from: usize,
     buffers: PerCore<Buffer>,
-    /// Whose buffer has a line.
+    /// The core whose buffer has each line.
     holders: LineMap<CoreId>,
     stamps: u64,
     counts: Counts,
@@ -63,11 +65,11 @@ pub struct Bbb {
 
 /// One core's buffer.
 struct Buffer {
-    /// Oldest first. What is beyond the buffer's size is a store that waits for room.
+    /// The entries, oldest first. One beyond the buffer's size is a store that waits for room.
     entries: VecDeque<Entry>,
-    /// Entries that are not under way.
+    /// How many entries are not under way.
     kept: usize,
-    /// It drains one entry a cycle: the next one not before this.
+    /// The earliest time of the next drain: the buffer drains one entry a cycle.
     next_drain: Cycle,
     draining: bool,
     store_waits: bool,
@@ -77,16 +79,16 @@ struct Entry {
     line: Line,
     /// The line's newest bytes.
     data: LineData,
-    /// When its last store leaves the core, with the line there: it is drained no earlier.
+    /// When its last store leaves the core, with the line there; the entry is drained no earlier.
     leaves: Cycle,
     stamp: u64,
-    /// Its bytes, or older ones, are on their way to a controller.
+    /// Whether its bytes, or older ones, are on their way to a controller.
     under_way: bool,
-    /// It was stored to since.
+    /// Whether it was stored to since.
     changed: bool,
 }
 
-/// What is due.
+/// The timed events of BBB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BbbEvent {
     /// A buffer drains its oldest entry.
@@ -255,8 +257,8 @@ impl Bbb {
         self.counts.entries_max = self.counts.entries_max.max(held);
     }
 
-    /// Takes a line's entry from a buffer. Older bytes of it may be on their way; whatever is sent
-    /// of the line later arrives later.
+    /// Takes a line's entry from a buffer. Older bytes of the line may be on their way; bytes that
+    /// are sent later arrive later.
     fn take(&mut self, holder: CoreId, line: Line) {
         let buffer = &mut self.buffers[holder];
         let index = buffer.entries.iter().position(|entry| entry.line == line);

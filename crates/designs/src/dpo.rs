@@ -1,16 +1,17 @@
 //! DPO: delegated persist ordering (Kolli et al., MICRO 2016).
 //!
 //! Every store to persistent memory also goes to a persist buffer beside the core's first level, a
-//! FIFO, and a fence is an entry of it: nobody waits. What other cores' entries and fences come
-//! before is told with coherence replies, gathered in a register (AccumDP), and goes with the next
-//! entry. An entry drains to the controllers when those that it depends on have; the controllers
-//! keep one order of all cores' fences, and no write overtakes one. Dirty lines that leave the
-//! caches are dropped: the buffers are the only writers of persistent memory.
+//! FIFO, and a fence is an entry of it: the core waits for neither. Coherence replies tell which
+//! entries and fences of other cores come before; a register (AccumDP) gathers these, and the next
+//! entry takes them along. An entry drains to the controllers when the entries that it depends on
+//! have drained; the controllers keep one order of all cores' fences, and no write overtakes a
+//! fence. Dirty lines that leave the caches are dropped: the buffers are the only writers of
+//! persistent memory.
 //!
-//! The rules are those of specs/ordering.md section 6. Ours are `dsync`, which waits until what a
-//! core stored is durable (the paper has nothing that does), and the protocol of several
-//! controllers. Requests for volatile lines are no hook of a design, so that the filters know
-//! accesses to persistent memory alone, of which the paper has all.
+//! The rules are those of specs/ordering.md section 6. Ours are `dsync`, which waits until a core's
+//! stores are durable (the paper has no such instruction), and the protocol of several controllers.
+//! No hook tells a design of requests for volatile lines, so the filters know accesses to
+//! persistent memory alone, where the paper's know all.
 
 use model::controller::Notify;
 use model::design::{
@@ -97,19 +98,20 @@ pub struct Dpo {
     rules: DpoRules,
     path: u64,
     log_base: u64,
-    /// Where the caches survive a power failure, so does what only buffers and queues have.
+    /// Whether the caches survive a power failure; what only buffers and queues have then does,
+    /// too.
     caches_survive: bool,
     buffers: PerCore<Buffer>,
     queue: Queue,
-    /// What a look at the queues comes to; empty in between.
+    /// What a look at the queues finds; empty in between.
     found: Found,
     stamps: u64,
-    /// The core that is the first to look for room the next time that there is some.
+    /// The core that looks for room first when there is some the next time.
     turn: u8,
     counts: Counts,
 }
 
-/// What is due.
+/// The timed events of DPO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DpoEvent {
     /// A buffer looks whether its oldest entry may leave.
@@ -120,7 +122,7 @@ pub enum DpoEvent {
     Heard(CoreId, u64),
     /// A core's write is durable.
     Durable(CoreId, u64),
-    /// All controllers hear that one has nothing left to do before a core's marker.
+    /// All controllers hear that one of them has nothing left to do before a core's marker.
     Reported(CoreId, u64, u8),
     /// All buffers hear of room for an entry: at one controller, or at all of them.
     Room(Option<u8>),
@@ -144,7 +146,7 @@ struct Counts {
     entries_max: u64,
 }
 
-/// The below of this design.
+/// The machine below this design.
 type Floor = Below<DpoEvent>;
 
 impl Design for Dpo {
@@ -237,7 +239,7 @@ impl Design for Dpo {
                 Progress::Wait
             }
             FenceKind::Flush(line, class, _) => {
-                // Nothing is flushed, but the program has said why it stored.
+                // Nothing is flushed, but the flush says what the store was for.
                 self.buffers[core].is_for(line, class);
                 Progress::Done(at)
             }
@@ -245,7 +247,7 @@ impl Design for Dpo {
         }
     }
 
-    /// A buffer answers where no cache does, no sooner than memory would have (ours).
+    /// Where no cache has a line, a buffer answers, no sooner than memory would have (ours).
     fn fill(&mut self, fill: &Fill, _below: &mut Floor) -> Cycle {
         let Fill { core, line, memory, write, at, .. } = *fill;
         if !memory || self.rules.look_up_misses {
@@ -295,8 +297,8 @@ impl Design for Dpo {
         }
     }
 
-    /// Where the caches survive, so does what is in queues and buffers, in the order in which it
-    /// would have drained: it has every byte that is not durable, whichever lines the energy for
+    /// Where the caches survive, so do the writes in queues and buffers, in the order in which they
+    /// would have drained. They have every byte that is not durable, whichever lines the energy for
     /// the caches was enough for.
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         if !self.caches_survive {
@@ -343,7 +345,7 @@ impl Design for Dpo {
 // Entries, and what they come after.
 
 impl Dpo {
-    /// Appends an entry, with what AccumDP holds. Returns its number among those of its core.
+    /// Appends an entry with what AccumDP holds. Returns its number among the entries of its core.
     fn append(&mut self, core: CoreId, what: What, leaves: Cycle) -> u64 {
         self.stamps += 1;
         let is_fence = matches!(what, What::Fence);
@@ -358,7 +360,7 @@ impl Dpo {
         id
     }
 
-    /// An entry that the buffer has no room for holds its core up.
+    /// Makes a core wait if the buffer has no room for its newest entry.
     fn wait_for_room(&mut self, core: CoreId, at: Cycle) -> Progress {
         let buffer = &mut self.buffers[core];
         if buffer.entries.len() as u64 <= self.params.entries {
@@ -369,8 +371,9 @@ impl Dpo {
         Progress::Wait
     }
 
-    /// A core asks for a line, and every other buffer looks whether it knows it: as the youngest
-    /// copy, or in a fence's filter. The newest entry that does comes before the core's next one.
+    /// Orders a core that asks for a line after every other buffer that knows the line: as the
+    /// youngest copy, or in a fence's filter. The newest such entry of each comes before the core's
+    /// next one.
     fn order_after(&mut self, core: CoreId, line: Line, write: bool) {
         let ordered =
             if write { self.rules.order_after_write } else { self.rules.order_after_read };
@@ -404,10 +407,10 @@ impl Dpo {
     }
 }
 
-/// Stores since the last fence to a line that is still there share an entry.
+/// The choice of `merges` under which a line's stores since the last fence share an entry.
 const EPOCH: u64 = choice::<DpoParams>("merges", "epoch");
 
-/// Widths that are not known are 64 bits for an entry's number and 58 for a line's address.
+/// Where a width is not known, an entry's number has 64 bits and a line's address 58.
 fn hardware(setup: &Setup<'_, Dpo>) -> Vec<Structure> {
     let (shape, params) = (setup.shape, setup.params);
     let cores = u64::from(shape.cores);

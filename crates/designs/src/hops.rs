@@ -1,14 +1,15 @@
 //! HOPS: ordering hardware with persist buffers (Nalli et al., ASPLOS 2017; the short paper
 //! "Hands-Off Persistence System").
 //!
-//! Every store to persistent memory also goes to a buffer beside the core's first level, with bytes
-//! of its own: a line may be there once for each epoch. An ofence opens an epoch and waits for
-//! nothing; a dfence waits until the buffer is empty. A buffer sends its oldest epoch, all lines at
-//! once and to any controller, and the next one when every line was acknowledged. Dirty lines that
-//! leave the caches are dropped: the buffers are the only writers of persistent memory.
+//! Every store to persistent memory also goes to a buffer beside the core's first level, whose
+//! entries have bytes of their own: a line may have an entry for each epoch. An ofence opens an
+//! epoch and waits for nothing; a dfence waits until the buffer is empty. A buffer sends its oldest
+//! epoch, all lines at once and to any controller, and the next epoch when every line has been
+//! acknowledged. Dirty lines that leave the caches are dropped: the buffers are the only writers of
+//! persistent memory.
 //!
-//! What the paper's public text leaves open is specs/ordering.md section 7; each of its rules is a
-//! switch of [`HopsRules`].
+//! The rules that the paper's public text leaves open are those of specs/ordering.md section 7;
+//! each is a switch of [`HopsRules`].
 
 use model::controller::Notify;
 use model::design::{
@@ -100,22 +101,22 @@ pub struct Hops {
     rules: HopsRules,
     path: u64,
     log_base: u64,
-    /// Where the caches survive a power failure, so does what only the buffers have.
+    /// Whether the caches survive a power failure; what only the buffers have then does, too.
     caches_survive: bool,
     buffers: PerCore<Buffer>,
     polled: Polled,
-    /// Which core wrote a line last: what the directory remembers while the last level has the
-    /// line, or a buffer has an entry of it.
+    /// The core that wrote each line last, which the directory remembers while the last level has
+    /// the line, or a buffer has an entry of it.
     writers: LineMap<CoreId>,
-    /// Entries of each line, in the buffers of all cores. (The paper has a counting Bloom filter of
-    /// a size that is not known; this one is exact.)
+    /// How many entries each line has in the buffers of all cores. (The paper has a counting Bloom
+    /// filter of a size that is not known; this one is exact.)
     buffered: LineMap<u32>,
     now: Cycle,
     stamps: u64,
     counts: Counts,
 }
 
-/// What is due.
+/// The timed events of HOPS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HopsEvent {
     /// A buffer looks for an entry to send.
@@ -126,7 +127,7 @@ pub enum HopsEvent {
     Asked(CoreId, u64),
     /// The acknowledgement of a core's entry is back at its buffer.
     Acknowledged(CoreId, u64),
-    /// Nothing may have been sent for long.
+    /// A timer has run out: nothing may have been sent for long.
     Timer(CoreId),
     /// A core's load may have nothing to wait for any more.
     GoOn(CoreId),
@@ -146,7 +147,7 @@ struct Counts {
     entries_max: u64,
 }
 
-/// The below of this design.
+/// The machine below this design.
 type Floor = Below<HopsEvent>;
 
 impl Design for Hops {
@@ -208,7 +209,7 @@ impl Design for Hops {
             self.order_after(core, word.line(), true, at, below);
         }
         if self.buffers[core].merge(word, new, leaves, &self.rules) {
-            // The entry leaves later, if anything, which lets none be sent.
+            // If anything, the entry leaves later now, so no entry becomes ready to be sent.
             self.counts.merged += 1;
         } else {
             self.append(store, below);
@@ -230,7 +231,7 @@ impl Design for Hops {
         self.now = self.now.max(at);
         match fence.kind {
             FenceKind::Flush(line, class, _) => {
-                // Nothing is flushed, but the program has said why it stored.
+                // Nothing is flushed, but the flush says what the store was for.
                 let mut entries = self.buffers[core].entries.iter_mut().rev();
                 if let Some(entry) = entries.find(|entry| entry.line == line) {
                     entry.class = class;
@@ -314,7 +315,7 @@ impl Design for Hops {
         }
     }
 
-    /// Where the caches survive, so do the entries, in the order of their stores: they have every
+    /// Where the caches survive, so do the entries, in the order of their stores. They have every
     /// byte that is not durable, whichever lines the energy for the caches was enough for.
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         if !self.caches_survive {
@@ -383,7 +384,7 @@ impl Hops {
         self.counts.entries_max = self.counts.entries_max.max(held);
     }
 
-    /// A core closes its epoch and opens the next.
+    /// Closes a core's epoch and opens the next.
     fn close(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
         self.polled.refresh(self.now, &self.buffers);
         self.buffers[core].epoch += 1;
@@ -395,8 +396,9 @@ impl Hops {
         }
     }
 
-    /// A line comes to a core: if another one wrote it last, in an epoch that may not be durable,
-    /// this core closes its epoch, and what it stores from now on waits for the other's.
+    /// Orders a core after the last writer of a line that comes to it, if the writer's epoch may
+    /// not be durable: this core closes its epoch, and what it stores from now on waits for that
+    /// epoch.
     fn order_after(&mut self, core: CoreId, line: Line, write: bool, at: Cycle, below: &mut Floor) {
         let ordered =
             if write { self.rules.order_after_write } else { self.rules.order_after_read };
@@ -424,7 +426,7 @@ impl Hops {
         dependences.push_back(Dependence { epoch, on, until });
     }
 
-    /// A load or store waits until a line's entries are durable: they are sent.
+    /// Has the entries of a line sent, since a load or store waits until they are durable.
     fn hurry_line(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
         let Some((line, _)) = self.buffers[core].fill_waits else { return };
         for owner in (0..self.buffers.cores()).map(CoreId) {
@@ -443,18 +445,18 @@ impl Hops {
     }
 }
 
-/// The parameter `depends` of the artefact.
+/// The choice of `depends` that the artefact has.
 const STICKY: u64 = choice::<HopsParams>("depends", "sticky");
-/// A line that comes from memory waits for the entries of it.
+/// The choice of `fill` under which a line that comes from memory waits for its entries.
 const STALL: u64 = choice::<HopsParams>("fill", "stall");
-/// An entry's write has the whole line.
+/// The choice of `carries` under which an entry's write has the whole line.
 const LINE: u64 = choice::<HopsParams>("carries", "line");
-/// Entries leave without being asked for.
+/// The choice of `drain` under which entries leave without being asked for.
 const EAGER: u64 = choice::<HopsParams>("drain", "eager");
 
-/// Widths that the paper does not give are 64 bits for an epoch and 58 for a line's address. An
-/// epoch has as many dependences as there are other cores; a buffer has no more epochs than
-/// entries, and the one that is open.
+/// Where the paper gives no width, an epoch has 64 bits and a line's address 58. An epoch has as
+/// many dependences as there are other cores; a buffer has no more epochs than entries, and the one
+/// that is open.
 fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {
     let cores = u64::from(setup.shape.cores);
     let entries = setup.params.entries * cores;

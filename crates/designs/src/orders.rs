@@ -11,7 +11,7 @@ use model::meters::Class;
 use model::units::Line;
 use model::workload::Flush;
 
-/// What the three have in common, as a card: they order, and leave atomicity to a log.
+/// What the three designs have in common, as a card: they order, and leave atomicity to a log.
 const fn card(name: &'static str, summary: &'static str, needs: Needs) -> Card {
     Card {
         name,
@@ -25,7 +25,7 @@ const fn card(name: &'static str, summary: &'static str, needs: Needs) -> Card {
     }
 }
 
-/// Any dirty line may leave the caches at any time.
+/// Evictions that could have happened: any dirty line may leave the caches at any time.
 pub(crate) fn evictions<E: Copy>(
     below: &Below<E>,
     arrived: &mut dyn FnMut() -> bool,
@@ -36,8 +36,8 @@ pub(crate) fn evictions<E: Copy>(
     leaves.map(|line| Write::whole(line, below.line(line), class)).collect()
 }
 
-/// A flush of x86: the line is written back, and the core's next fence waits for that. One that
-/// evicts in order is a fence itself.
+/// Flushes a line as x86 does: writes it back, and the core's next fence waits for that. A flush
+/// that evicts in order is a fence itself.
 pub(crate) fn flush<E: Copy>(
     fence: &Fence,
     (line, class, how): (Line, Class, Flush),
@@ -46,7 +46,7 @@ pub(crate) fn flush<E: Copy>(
     flush_to(fence, (line, class, how), line, below)
 }
 
-/// The same of a line that lies elsewhere in persistent memory.
+/// Flushes a line that lies elsewhere in persistent memory in the same way.
 pub(crate) fn flush_to<E: Copy>(
     fence: &Fence,
     (line, class, how): (Line, Class, Flush),
@@ -114,9 +114,9 @@ impl Design for X86 {
 }
 
 /// Caches that survive (eADR): a store is durable when it is visible, and x86 makes stores visible
-/// in order, so there is nothing to flush and nothing to wait for, but for stores past the caches:
-/// write-combining buffers are lost, and a fence waits until what they held has been accepted
-/// (specs/ordering.md section 10.2).
+/// in order, so there is nothing to flush and nothing to wait for. Stores past the caches are the
+/// exception: write-combining buffers are lost, and a fence waits until what they held has been
+/// accepted (specs/ordering.md section 10.2).
 pub struct Eadr {
     rules: EadrRules,
 }

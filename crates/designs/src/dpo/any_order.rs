@@ -8,13 +8,13 @@ use super::buffer::{Entry, What};
 use super::queue::{Controllers, Ordered};
 use super::{Dpo, DpoEvent};
 
-/// What is said of everything that comes to the controllers no later than something, in an order
+/// What holds for everything that comes to the controllers no later than a given entry, in an order
 /// that is being tried.
 #[derive(Clone, Copy)]
 struct Before {
-    /// Controllers of which every write is durable.
+    /// Controllers whose writes are all durable.
     durable: Controllers,
-    /// Controllers that may start what follows: those that have passed every marker.
+    /// Controllers that may start the writes that follow: those that have passed every marker.
     passed: Controllers,
 }
 
@@ -28,17 +28,17 @@ impl Before {
 struct Tried<'a> {
     dpo: &'a Dpo,
     arrived: &'a mut dyn FnMut() -> bool,
-    /// Lines of which a write is not durable.
+    /// Lines with a write that is not durable.
     left: Vec<Line>,
     writes: Vec<Write>,
-    /// Of the writes in the order in which they are looked at, which are durable.
+    /// Which writes are durable, in the order in which the writes are looked at.
     durable: Vec<bool>,
-    /// How many have been looked at.
+    /// How many writes have been looked at.
     seen: usize,
 }
 
 impl Tried<'_> {
-    /// A write that comes behind `before`: it is durable or not, if the rules allow it to be.
+    /// Tries a write that comes behind `before`: it is durable or not, if the rules allow it to be.
     fn write(&mut self, write: Write, controller: u8, before: Before) -> Before {
         let (one, index) = (1 << controller, self.seen);
         self.seen += 1;
@@ -72,11 +72,12 @@ impl Tried<'_> {
 }
 
 impl Dpo {
-    /// Whatever has not come to the controllers comes there in some order that keeps each buffer's
-    /// and follows dependences. A set of writes can be durable if it has, with each of its members,
-    /// all that comes before a marker that comes before the member in every such order. (The
-    /// markers that come before members, and what comes before those, may come first: all of that
-    /// is in the set. What then has to come before other members has no marker.)
+    /// Tries the sets of writes that could be durable. Entries that have not come to the
+    /// controllers come there in some order that keeps each buffer's order and follows dependences.
+    /// A set of writes can be durable if it has, with each of its members, all writes before a
+    /// marker that comes before the member in every such order. (The markers that come before
+    /// members, and the writes before those markers, may come first: all of those writes are in the
+    /// set. What then has to come before other members has no marker.)
     pub(super) fn any_order(
         &self,
         below: &Below<DpoEvent>,
@@ -90,14 +91,14 @@ impl Dpo {
         let mut tried = Tried { dpo: self, arrived, left, writes: evicted, durable, seen: 0 };
         self.try_all(below, &mut tried);
         if !self.rules.line_in_order {
-            // What was passed over comes after what is younger.
+            // A write that was passed over comes after younger ones.
             (tried.left, tried.seen) = (Vec::new(), 0);
             self.try_all(below, &mut tried);
         }
         tried.writes
     }
 
-    /// Looks at every write that is not durable once, each behind all that comes before it.
+    /// Looks once at every write that is not durable, behind all that comes before it.
     fn try_all(&self, below: &Below<DpoEvent>, tried: &mut Tried<'_>) {
         let all = self.queue.all();
         let mut there = Before { durable: all, passed: all };
@@ -109,8 +110,8 @@ impl Dpo {
                 Ordered::Marker(_) => tried.marker(there),
             };
         }
-        // What comes before each entry that is not there, in the order in which they were made:
-        // each depends on older ones.
+        // What holds for each entry that has not come to the controllers, in the order in which the
+        // entries were made: each depends on older ones.
         let mut known: PerCore<Vec<(&Entry, Before)>> =
             PerCore::new(self.buffers.cores(), |_| Vec::new());
         for (core, entry) in self.undrained() {
@@ -126,7 +127,7 @@ impl Dpo {
         }
     }
 
-    /// What is said of the entries of which each has to come before another one.
+    /// What holds for all entries that have to come before a given one.
     fn before(
         &self,
         core: CoreId,

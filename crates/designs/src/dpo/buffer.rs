@@ -11,30 +11,30 @@ use super::DpoRules;
 
 /// One core's persist buffer.
 pub(super) struct Buffer {
-    /// The entries, oldest first, until it hears that they have drained. What is beyond the
-    /// buffer's size is a store or a fence that waits for room.
+    /// The entries, oldest first, until the buffer hears that they have drained. An entry beyond
+    /// the buffer's size is a store or a fence that waits for room.
     pub entries: VecDeque<Entry>,
-    /// How many of them have not left.
+    /// How many entries have not left.
     pub waiting: usize,
-    /// The lines of those that are writes.
+    /// The lines of the entries that are writes.
     lines: Sieve,
     /// Each fence's filter, oldest first.
     filters: VecDeque<(u64, Filter)>,
     spare: Vec<Filter>,
     filter_bits: u64,
-    /// AccumDP: what came with coherence replies since the last entry.
+    /// AccumDP: the dependences that came with coherence replies since the last entry.
     pub accumulated: Vec<(CoreId, u64)>,
     /// The number of its newest entry.
     newest: u64,
     /// The newest of its entries that all buffers know to have drained.
     pub drained: u64,
-    /// When it looks whether an entry may leave, if it is to.
+    /// When the buffer looks whether an entry may leave, if it is to.
     pub drain_at: Option<Cycle>,
-    /// One entry leaves a cycle: the next one not before this.
+    /// The earliest time at which the next entry leaves: one leaves a cycle.
     pub next_send: Cycle,
     /// What its core waits for.
     pub waits: Option<Wait>,
-    /// The entry that waits to leave, and for what, so that it is counted once.
+    /// The entry that waits to leave, and what it waits for, so that it is counted once.
     pub blocked: Option<(u64, Blocked)>,
 }
 
@@ -52,21 +52,21 @@ pub(super) enum Blocked {
 pub(super) enum Wait {
     /// Room for its newest entry.
     Room,
-    /// That the marker of an entry is retired, and not less than until a cycle.
+    /// The retirement of an entry's marker, and no less than the coming of a cycle.
     Sync(u64, Cycle),
 }
 
 /// A store or a fence.
 pub(super) struct Entry {
-    /// Its number among those of its core.
+    /// Its number among the entries of its core.
     pub id: u64,
-    /// Its number among all.
+    /// Its number among all entries.
     pub stamp: u64,
     pub what: What,
     /// Entries of other cores that it depends on. Buffers drain in order, so the newest of each
     /// core is enough.
     pub after: Vec<(CoreId, u64)>,
-    /// When the core sends it, with the line there: it drains no earlier.
+    /// When the core sends it, with the line there; it drains no earlier.
     pub leaves: Cycle,
     pub state: State,
 }
@@ -77,7 +77,7 @@ pub(super) enum What {
         line: Line,
         data: LineData,
         class: Class,
-        /// Y: it is the youngest copy of the line.
+        /// Y: whether it is the youngest copy of the line.
         youngest: bool,
     },
     Fence,
@@ -89,7 +89,7 @@ pub(super) enum State {
     Waiting,
     /// On its way to the controllers.
     Sent,
-    /// There; the buffers are about to hear of it.
+    /// At the controllers; the buffers are about to hear of it.
     Arrived,
 }
 
@@ -112,7 +112,7 @@ impl Buffer {
         }
     }
 
-    /// Its core waits.
+    /// Notes what its core waits for.
     pub fn wait(&mut self, what: Wait) {
         assert_eq!(self.waits, None, "a core waits for one thing at a time");
         self.waits = Some(what);
@@ -134,7 +134,7 @@ impl Buffer {
         self.newest
     }
 
-    /// Takes an entry out that has drained, and all that is known by it.
+    /// Removes an entry that has drained, and the filter of a fence with it.
     pub fn remove(&mut self, id: u64) {
         let index = self.position(id);
         if let Some(Entry { what: What::Write { line, .. }, .. }) = self.entries.remove(index) {
@@ -154,7 +154,7 @@ impl Buffer {
         found.expect("an entry stays until its buffer hears that it has drained")
     }
 
-    /// Puts a store into the entry of its line, if one takes it.
+    /// Puts a store into the entry of its line, if one takes it. Returns whether one did.
     pub fn merge(&mut self, word: Word, value: u64, leaves: Cycle, rules: &DpoRules) -> bool {
         if rules.own_entry_with_dependences && !self.accumulated.is_empty() {
             return false;
@@ -181,7 +181,7 @@ impl Buffer {
         false
     }
 
-    /// The core accesses a line: the filter of its newest fence knows.
+    /// Notes an access of the core to a line in the filter of its newest fence.
     #[inline]
     pub fn accessed(&mut self, line: Line) {
         if let Some((_, filter)) = self.filters.back_mut() {
@@ -189,7 +189,7 @@ impl Buffer {
         }
     }
 
-    /// The newest fence behind which the core accessed a line, or may have.
+    /// The newest fence behind which the core accessed a line, as far as its filter can tell.
     pub fn accessed_after(&self, line: Line) -> Option<u64> {
         if self.filters.is_empty() {
             return None;
@@ -199,7 +199,8 @@ impl Buffer {
         fences.find(|(_, filter)| filter.may_hold(bits)).map(|(fence, _)| *fence)
     }
 
-    /// The entry that has the youngest copy of a line, and no longer if it `clears`.
+    /// The entry that has the youngest copy of a line. If it `clears`, it is no longer the
+    /// youngest.
     pub fn youngest(&mut self, line: Line, clears: bool) -> Option<u64> {
         if !self.lines.may_hold(line.0) {
             return None;
@@ -219,12 +220,12 @@ impl Buffer {
         self.lines.may_hold(line.0) && self.entries.iter().any(|entry| is_its(&entry.what))
     }
 
-    /// The core stores to a line again: an older entry of it is not the youngest copy.
+    /// Notes that the core stores to a line again: an older entry of it is not the youngest copy.
     pub fn is_superseded(&mut self, line: Line) {
         self.youngest(line, true);
     }
 
-    /// The core's newest store to a line was for this, which its write says if it has not come.
+    /// Sets what the newest write of a line, if it is still there, counts as.
     pub fn is_for(&mut self, line: Line, class: Class) {
         let mut writes = self.entries.iter_mut().rev().filter_map(|entry| match &mut entry.what {
             What::Write { line, class, .. } => Some((*line, class)),
@@ -235,7 +236,7 @@ impl Buffer {
         }
     }
 
-    /// The next entry comes after one of another core's.
+    /// Puts an entry of another core before the next one of this core.
     pub fn accumulate(&mut self, on: CoreId, id: u64) {
         match self.accumulated.iter_mut().find(|(core, _)| *core == on) {
             Some((_, newest)) => *newest = id.max(*newest),
@@ -252,7 +253,7 @@ struct Filter {
 /// The two bits of a line in a filter: their words, and the bits in those.
 type Bits = [(usize, u64); 2];
 
-/// Those of a line in every filter of so many bits.
+/// The bits of a line in every filter of `filter_bits` bits.
 fn bits_of(line: Line, filter_bits: u64) -> Bits {
     let hash = mix(line.0);
     [hash >> 32, hash & 0xffff_ffff].map(|hash| {

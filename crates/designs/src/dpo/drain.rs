@@ -1,5 +1,5 @@
-//! Draining: when the oldest entry of a persist buffer leaves, and what the controllers do with
-//! what has come.
+//! Draining: when the oldest entry of a persist buffer leaves, and what the controllers do with the
+//! entries that have come.
 
 use model::controller::Notify;
 use model::device::Write;
@@ -10,7 +10,7 @@ use super::queue::{Marker, Ordered, Queued};
 use super::{Dpo, DpoEvent, Floor};
 
 impl Dpo {
-    /// Has a buffer look for an entry that may leave, if there is one.
+    /// Has a buffer look for an entry that may leave, if it has one.
     pub(super) fn kick(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
         let Some(index) = self.next(core, below) else { return };
         let buffer = &mut self.buffers[core];
@@ -23,7 +23,7 @@ impl Dpo {
 
     pub(super) fn drain(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
         if self.buffers[core].drain_at != Some(at) {
-            // There was reason to look earlier.
+            // There was reason to look earlier, so this look is out of date.
             return;
         }
         self.buffers[core].drain_at = None;
@@ -31,7 +31,7 @@ impl Dpo {
         let controller = controller_of(&self.buffers[core].entries[index], below);
         let buffer = &mut self.buffers[core];
         let entry = &mut buffer.entries[index];
-        // It may have taken in a store that leaves later.
+        // The entry may have taken in a store that leaves later.
         if entry.leaves <= at {
             entry.state = State::Sent;
             buffer.waiting -= 1;
@@ -42,7 +42,7 @@ impl Dpo {
         self.kick(core, at, below);
     }
 
-    /// The entry of a buffer that leaves next, if it has nothing to wait for but its core.
+    /// The entry of a buffer that leaves next, if it waits for nothing but its core.
     fn next(&mut self, core: CoreId, below: &Floor) -> Option<usize> {
         let (index, entry) = self.candidate(core)?;
         let drained = |&(on, id): &(CoreId, u64)| self.buffers[on].drained >= id;
@@ -63,12 +63,12 @@ impl Dpo {
         None
     }
 
-    /// The oldest entry of a buffer that has not left, and where it is.
+    /// The oldest entry of a buffer that has not left, with its place.
     fn candidate(&self, core: CoreId) -> Option<(usize, &Entry)> {
         let Buffer { entries, waiting, .. } = &self.buffers[core];
         let held = self.params.entries as usize;
         if self.rules.first_in_first_out {
-            // Those that have left are older.
+            // The entries that have left are older.
             let index = entries.len() - waiting;
             return entries.get(index).filter(|_| index < held).map(|entry| (index, entry));
         }
@@ -82,7 +82,7 @@ impl Dpo {
         Some(write.unwrap_or(oldest))
     }
 
-    /// An entry comes to the controllers, and the buffers will hear of it.
+    /// Adds an entry to the controllers' order; the buffers will hear of it.
     pub(super) fn arrived(&mut self, core: CoreId, id: u64, at: Cycle, below: &mut Floor) {
         let buffer = &mut self.buffers[core];
         let index = buffer.position(id);
@@ -101,7 +101,8 @@ impl Dpo {
         self.go_on(at, below);
     }
 
-    /// All buffers hear that an entry has drained: it leaves its own, and others may depend on it.
+    /// Removes an entry that all buffers hear has drained, and lets others go on that waited for
+    /// it.
     pub(super) fn heard(&mut self, core: CoreId, id: u64, at: Cycle, below: &mut Floor) {
         let buffer = &mut self.buffers[core];
         buffer.remove(id);
@@ -113,7 +114,7 @@ impl Dpo {
         self.kick_all(at, below);
     }
 
-    /// Something has changed at the controllers.
+    /// Does what the controllers can do now that something has changed there.
     pub(super) fn go_on(&mut self, at: Cycle, below: &mut Floor) {
         let mut found = std::mem::take(&mut self.found);
         self.queue.look(&self.rules, &mut found);
@@ -132,7 +133,7 @@ impl Dpo {
         self.found = found;
     }
 
-    /// Buffers look for room, another one first each time.
+    /// Has the buffers look for room, beginning with another one each time.
     pub(super) fn kick_all(&mut self, at: Cycle, below: &mut Floor) {
         let cores = self.buffers.cores();
         self.turn = (self.turn + 1) % cores;
@@ -142,7 +143,7 @@ impl Dpo {
     }
 }
 
-/// The controller of an entry's line; of a fence, none: it goes to all.
+/// The controller of an entry's line; none for a fence, which goes to all.
 fn controller_of(entry: &Entry, below: &Floor) -> Option<u8> {
     match &entry.what {
         What::Write { line, .. } => Some(below.memory.controller_of(*line) as u8),

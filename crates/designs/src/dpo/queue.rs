@@ -1,6 +1,6 @@
 //! The ordered write queues of the controllers: writes and markers in the order in which they came,
-//! one order for all. A marker comes to every controller at the same time, and behind it none
-//! starts a write before all of them have reported that nothing before it is left.
+//! one order for all. A marker comes to every controller at the same time, and no controller starts
+//! a write behind it before all of them have reported that nothing before it is left.
 
 use std::collections::VecDeque;
 
@@ -14,16 +14,16 @@ pub(super) type Controllers = u64;
 
 /// The queues of all controllers, as the one order that they keep.
 pub(super) struct Queue {
-    /// What is not durable, or not retired.
+    /// Writes that are not durable, and markers that are not retired.
     pub entries: VecDeque<Queued>,
     pub controllers: u8,
-    /// Entries that each queue has, or that are on their way there, or that have left it and no
-    /// buffer has heard of that.
+    /// How many entries each queue has, are on their way there, or have left it without the buffers
+    /// having heard of that.
     used: Vec<u64>,
     size: u64,
 }
 
-/// A write or a marker, and whose entry it was.
+/// A write or a marker, with the core and the number of its entry.
 pub(super) struct Queued {
     pub core: CoreId,
     pub id: u64,
@@ -38,18 +38,18 @@ pub(super) enum Ordered {
 /// A fence at the controllers.
 #[derive(Default)]
 pub(super) struct Marker {
-    /// Those that have nothing left to do before it.
+    /// The controllers that have nothing left to do before it.
     pub done: Controllers,
-    /// Those of which all know.
+    /// Those of them of which all controllers know.
     reported: Controllers,
 }
 
-/// What a look at the queues comes to.
+/// What a look at the queues finds.
 #[derive(Default)]
 pub(super) struct Found {
     /// Writes to be started.
     pub starts: Vec<(CoreId, u64, Write)>,
-    /// Markers that a controller has nothing left to do before.
+    /// Markers before which a controller has nothing left to do.
     pub reports: Vec<(CoreId, u64, u8)>,
     /// Markers that are retired.
     pub retired: Vec<(CoreId, u64)>,
@@ -79,22 +79,22 @@ impl Queue {
         self.used[self.of(controller)].iter().all(|used| *used < self.size)
     }
 
-    /// Takes room for what is on its way.
+    /// Takes room for an entry that is on its way.
     pub fn reserve(&mut self, controller: Option<u8>) {
         let range = self.of(controller);
         self.used[range].iter_mut().for_each(|used| *used += 1);
     }
 
-    /// The buffers hear of room that a write has left, or a marker at all controllers.
+    /// Gives back the room of a write, or of a marker at all controllers: the buffers hear of it.
     pub fn release(&mut self, controller: Option<u8>) {
         let range = self.of(controller);
         self.used[range].iter_mut().for_each(|used| *used -= 1);
     }
 
-    /// A write is durable, and leaves. Returns its controller.
+    /// Removes a write that is durable. Returns its controller.
     ///
     /// # Panics
-    /// When it has left before.
+    /// When the write has been removed before.
     pub fn durable(&mut self, core: CoreId, id: u64) -> u8 {
         let found = self.entries.iter().position(|queued| (queued.core, queued.id) == (core, id));
         let queued = found.and_then(|index| self.entries.remove(index));
@@ -104,7 +104,7 @@ impl Queue {
         controller
     }
 
-    /// All controllers know that one has nothing left to do before a marker.
+    /// Notes that all controllers know that one of them has nothing left to do before a marker.
     pub fn reported(&mut self, core: CoreId, id: u64, controller: u8) {
         let mut all = self.entries.iter_mut();
         let found = all.find(|queued| (queued.core, queued.id) == (core, id));
@@ -113,16 +113,16 @@ impl Queue {
         }
     }
 
-    /// Looks for what the controllers can do now, adds it to what was `found`, and takes it to be
-    /// done.
+    /// Looks for what the controllers can do now, adds it to `found`, and takes it for done.
     pub fn look(&mut self, rules: &DpoRules, found: &mut Found) {
         let all = self.all();
         let alone = self.controllers == 1;
-        // Those that have a write left, and those that may start one, at a place of the order.
+        // The controllers that have a write left, and those that may start one, at a place of the
+        // order.
         let (mut busy, mut open): (Controllers, Controllers) = (0, all);
         for Queued { core, id, what } in &mut self.entries {
             if open == 0 && busy == all {
-                // Behind this no write may start, and before no marker is everything done.
+                // Behind this place no write may start, and each marker has writes left before it.
                 break;
             }
             match what {

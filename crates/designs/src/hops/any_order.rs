@@ -7,13 +7,13 @@ use model::units::{CoreId, PerCore};
 use super::buffer::{Buffer, Entry, State};
 use super::{Hops, HopsEvent};
 
-/// What is durable of each buffer's entries, in their order, in an order that is being tried.
+/// Which of each buffer's entries are durable, in their order, in an order that is being tried.
 type Tried = PerCore<Vec<bool>>;
 
 impl Hops {
-    /// The entries are looked at twice, oldest first: whatever may be sent then has arrived or not.
-    /// What was passed over the first time can so arrive after what is younger, if the rules let
-    /// it.
+    /// Looks at the entries twice, oldest first: an entry that may be sent by then has arrived or
+    /// has not. An entry that is passed over the first time can so arrive after younger ones, if
+    /// the rules let it.
     pub(super) fn any_order(
         &self,
         below: &Below<HopsEvent>,
@@ -44,7 +44,7 @@ impl Hops {
         writes
     }
 
-    /// Whether the rules let an entry be durable when those that were tried are.
+    /// Whether the rules let an entry be durable when those that are in `tried` are.
     fn may_arrive(&self, core: CoreId, index: usize, tried: &Tried) -> bool {
         let buffer = &self.buffers[core];
         let entry = &buffer.entries[index];

@@ -1,5 +1,4 @@
-//! The persist buffer of one core, and the copy of the global timestamp vector that all of them
-//! poll.
+//! The persist buffer of one core, and the global timestamp vector as all of the buffers poll it.
 
 use std::collections::VecDeque;
 
@@ -11,33 +10,34 @@ use super::HopsRules;
 
 /// One core's persist buffer, with its timestamp register.
 pub(super) struct Buffer {
-    /// The entries, oldest first. What is beyond the buffer's size is a store that waits for room
+    /// The entries, oldest first. An entry beyond the buffer's size is a store that waits for room
     /// at the head of the store queue.
     pub entries: VecDeque<Entry>,
-    /// Entries that have not been sent.
+    /// How many entries have not been sent.
     pub unsent: usize,
     /// The thread's timestamp: the epoch that is open.
     pub epoch: u64,
     /// What its epochs wait for, in the order of the epochs.
     pub dependences: VecDeque<Dependence>,
-    /// Another core, a fill or a fence asked for everything up to this epoch to be sent.
+    /// The epoch up to which another core, a fill or a fence has asked for everything to be sent.
     pub requested: u64,
-    /// When it looks for an entry to send, if it is to.
+    /// When the buffer looks for an entry to send, if it is to.
     pub drain_at: Option<Cycle>,
-    /// It sends one entry a cycle: the next one not before this.
+    /// The earliest time of the next send: the buffer sends one entry a cycle.
     pub next_send: Cycle,
     /// Whether a timer runs, and whether the last one found that nothing had been sent for long.
     pub timer: bool,
     pub overdue: bool,
-    /// Its oldest entry waits for another core's epoch.
+    /// Whether its oldest entry waits for another core's epoch.
     pub blocked: bool,
-    /// The newest entry that did, so that it is counted once.
+    /// The stamp of the newest entry that did, so that it is counted once.
     pub waited: u64,
-    /// A dfence waits until the buffer is empty, and not less than until this cycle.
+    /// When the core has drained, if its dfence waits until the buffer is empty.
     pub fence: Option<Cycle>,
-    /// The core's store waits for room.
+    /// Whether the core's store waits for room.
     pub store_waits: bool,
-    /// The core's load or store waits until the entries of a line, up to this stamp, are gone.
+    /// The line, and the stamp up to which its entries must be gone, before a load or store goes
+    /// on.
     pub fill_waits: Option<(Line, u64)>,
 }
 
@@ -45,11 +45,11 @@ pub(super) struct Buffer {
 pub(super) struct Entry {
     pub line: Line,
     pub data: LineData,
-    /// The bytes that it writes, one bit a byte.
+    /// The bytes that it writes, one bit each.
     pub mask: u64,
     pub epoch: u64,
     pub class: Class,
-    /// When its last store leaves the core, with the line there: it is sent no earlier.
+    /// When its last store leaves the core, with the line there; the entry is sent no earlier.
     pub leaves: Cycle,
     /// Its number among all entries of all cores.
     pub stamp: u64,
@@ -66,7 +66,7 @@ pub(super) enum State {
     Durable,
 }
 
-/// An epoch, and all later ones of its core, wait until another core's epoch is durable.
+/// A dependence: an epoch, and all later ones of its core, wait until another core's is durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dependence {
     pub epoch: u64,
@@ -99,7 +99,7 @@ impl Buffer {
         self.entries.front().map_or(self.epoch, |entry| entry.epoch) - 1
     }
 
-    /// Puts a store into the entry of its line, if one takes it.
+    /// Puts a store into the entry of its line, if one takes it. Returns whether one did.
     pub fn merge(&mut self, word: Word, value: u64, leaves: Cycle, rules: &HopsRules) -> bool {
         let (line, epoch) = (word.line(), self.epoch);
         let mut recent = self
@@ -121,17 +121,17 @@ impl Buffer {
         found.expect("an entry stays until it is acknowledged")
     }
 
-    /// Whether an older entry of the same line is on its way, or may be for what the buffer knows:
-    /// it hears of durability with the acknowledgement.
+    /// Whether an older entry of the same line is on its way, as far as the buffer knows: it hears
+    /// of durability only with the acknowledgement.
     pub fn is_overtaking(&self, index: usize) -> bool {
         let line = self.entries[index].line;
         self.entries.range(..index).any(|older| older.line == line && older.state != State::Unsent)
     }
 
     /// The epoch in which the core last stored to a line that it was the last to store to, as far
-    /// as the buffer knows: if that epoch is durable, none, and if the line is and others of its
-    /// epoch may not be, the oldest that is not. (Ours: the paper does not say how a buffer finds
-    /// it. Epochs leave in order, so the line's is no later than the oldest.)
+    /// as the buffer knows: the epoch of the line's newest entry, the oldest epoch in the buffer if
+    /// the line has no entry, or none if the buffer is empty. (Ours: the paper does not say how a
+    /// buffer finds it. Epochs leave in order, so the line's is no later than the oldest.)
     pub fn epoch_of(&self, line: Line) -> Option<u64> {
         let oldest = self.entries.front()?.epoch;
         Some(self.youngest(line).map_or(oldest, |(epoch, _)| epoch))
@@ -150,7 +150,7 @@ impl Entry {
         self.mask |= word.mask();
     }
 
-    /// The words that it writes, and their values.
+    /// The words that it writes, with their values.
     pub fn words(&self) -> impl Iterator<Item = (Word, &[u8])> {
         let first = self.line.first_word().0;
         (0..8).map(move |place| Word(first + place)).filter_map(|word| {
@@ -173,8 +173,8 @@ impl Polled {
         Polled { interval, period: 0, seen: PerCore::new(cores, |_| 0) }
     }
 
-    /// Time has come to `at`. To be called before anything changes the vector, and before it is
-    /// read: between two calls it was constant, so it need not be read at every multiple.
+    /// Takes the time forward to `at`. To be called before anything changes the vector, and before
+    /// it is read: between two calls it was constant, so it need not be read at every multiple.
     pub fn refresh(&mut self, at: Cycle, buffers: &PerCore<Buffer>) {
         let period = at.0.checked_div(self.interval).unwrap_or(self.period + 1);
         if period > self.period {
@@ -190,7 +190,7 @@ impl Polled {
         self.seen[dependence.on] >= dependence.until
     }
 
-    /// When what changes at `at` is seen.
+    /// When a change of the vector at `at` is seen.
     pub fn next(&self, at: Cycle) -> Cycle {
         if self.interval == 0 {
             return at;

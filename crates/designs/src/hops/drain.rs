@@ -11,20 +11,20 @@ use super::{Floor, Hops, HopsEvent};
 /// What a buffer finds when it looks for an entry to send.
 enum Next {
     Entry(usize),
-    /// One that waits for another core's epoch.
+    /// An entry that waits for another core's epoch.
     Blocked(usize),
     Nothing,
 }
 
 impl Hops {
-    /// Has a buffer look for an entry to send, if it has any and is not to do so anyway.
+    /// Has a buffer look for an entry to send, if it has any and does not look by then anyway.
     pub(super) fn kick(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
         let buffer = &self.buffers[core];
         let at = at.max(buffer.next_send);
         if buffer.unsent == 0 || buffer.blocked || buffer.drain_at.is_some_and(|due| due <= at) {
             return;
         }
-        // What comes before an entry is not known until its core has the lines, either.
+        // The dependences of an entry, too, are known only when its core has the lines.
         let at = match self.next(core) {
             Next::Entry(index) | Next::Blocked(index) => at.max(buffer.entries[index].leaves),
             Next::Nothing => return,
@@ -38,13 +38,13 @@ impl Hops {
 
     pub(super) fn drain(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
         if self.buffers[core].drain_at != Some(at) {
-            // There was reason to look earlier.
+            // There was reason to look earlier, so this look is out of date.
             return;
         }
         self.buffers[core].drain_at = None;
         self.polled.refresh(at, &self.buffers);
         match self.next(core) {
-            // It has taken in a store that leaves later.
+            // The entry has taken in a store that leaves later.
             Next::Entry(index) | Next::Blocked(index)
                 if self.buffers[core].entries[index].leaves > at =>
             {
@@ -114,7 +114,7 @@ impl Hops {
         below.send_direct(at + self.path, write, Notify::Design(HopsEvent::Durable(core, stamp)));
     }
 
-    /// A buffer's entry waits for other cores' epochs, and it asks for them to be sent.
+    /// Blocks a buffer whose entry waits for other cores' epochs, and asks for these to be sent.
     fn block(&mut self, core: CoreId, index: usize, at: Cycle, below: &mut Floor) {
         let buffer = &mut self.buffers[core];
         buffer.blocked = true;
@@ -135,12 +135,12 @@ impl Hops {
             }
         }
         if known {
-            // It is true already, and will be seen with the next read of the vector.
+            // The epochs are durable already, which the next read of the vector will show.
             self.look_again(core, at, below);
         }
     }
 
-    /// The global vector has changed: who waits looks at it when it is read next.
+    /// Has the blocked buffers look at the global vector, which has changed, when it is read next.
     pub(super) fn tell_blocked(&mut self, at: Cycle, below: &mut Floor) {
         for core in (0..self.buffers.cores()).map(CoreId) {
             if self.buffers[core].blocked {
@@ -153,7 +153,7 @@ impl Hops {
         let buffer = &mut self.buffers[core];
         let at = self.polled.next(at).max(buffer.next_send);
         buffer.blocked = false;
-        // Nothing else that happens until then lets it send anything.
+        // Nothing else that happens until then lets the buffer send anything.
         buffer.next_send = at;
         buffer.drain_at = Some(at);
         below.at(at, HopsEvent::Drain(core));
@@ -178,13 +178,13 @@ impl Hops {
             && let Some(drained) = buffer.fence.take()
         {
             below.wake(core, at.max(drained));
-            // Wakes are in program order: a load that passed the fence has its own after this one.
+            // Wakes are in program order: a load that passed the fence is woken after it.
             below.at(at, HopsEvent::GoOn(core));
         }
         self.kick(core, at, below);
     }
 
-    /// One entry of a line less.
+    /// Counts one entry of a line less.
     fn forget(&mut self, line: Line) {
         let left = self.buffered.get_mut(&line).expect("an entry was counted");
         *left -= 1;
@@ -193,7 +193,7 @@ impl Hops {
         }
     }
 
-    /// A load or store goes on when there is room and the older entries of its line are gone.
+    /// Wakes a load or store when there is room and the older entries of its line are gone.
     pub(super) fn wake_if_it_may_go_on(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
         let buffer = &self.buffers[core];
         if !buffer.store_waits && buffer.fill_waits.is_none() || buffer.fence.is_some() {
