@@ -6,12 +6,12 @@
 //!
 //! - `h-wal`: when all blocks are durable, a commit record is written, and then the transaction is
 //!   acknowledged.
-//! - `ec-wal`, *eager commit*: there is no record. Each log block has a TxID, and one of them how
-//!   many there are (TxCnt); recovery counts.
+//! - `ec-wal`, *eager commit*: there is no record. Each log block has the TxID of its transaction,
+//!   and one of the transaction's blocks has the number of all of them (TxCnt); recovery counts.
 //! - `loc-wal`, *speculative persistence* on top: the program goes on before its transaction is
 //!   durable, with up to SD transactions in the window. They persist in any order and commit in
-//!   order. Of a line that several of them stored to only the last version is logged, which
-//!   dependency pairs <Tp, Tq, n> remember.
+//!   order. If several of them stored to a line, only the last version is logged, which dependency
+//!   pairs <Tp, Tq, n> remember.
 //!
 //! The slides fix the count, the pairs, recovery by scanning the log, and what the window is for.
 //! Everything else follows specs/ordering.md section 13, whose decisions are switches of
@@ -178,7 +178,7 @@ model::rules! {
 
 /// A setting of the engine that is a design of its own.
 pub trait Scheme: 'static {
-    /// What is said of it.
+    /// Its card.
     const CARD: Card;
     /// Rules that it does not need.
     const NEEDLESS: &'static [(&'static str, &'static str)];
@@ -186,7 +186,7 @@ pub trait Scheme: 'static {
     const NEEDLESS_WITH: &'static [NeedlessWith] = &[];
     /// Its parameters.
     type Params: Params;
-    /// What they come to.
+    /// The engine's parameters that they come to.
     fn how(params: &Self::Params) -> How;
     /// See [`Design::corner`].
     fn corner(trial: u64) -> Corner {
@@ -208,7 +208,8 @@ pub struct How {
 }
 
 impl WalParams {
-    /// What they come to, with a commit record or a count, and metadata in blocks or in bursts.
+    /// The engine's parameters, with a commit record or a count, and metadata in blocks or in
+    /// bursts.
     fn how(&self, record: bool, in_burst: bool) -> How {
         How {
             sd: 1,
@@ -232,7 +233,7 @@ pub struct HWal;
 /// A redo log that is committed by counting.
 pub struct EcWal;
 
-/// The same, with transactions that persist in any order.
+/// A redo log that is committed by counting, with transactions that persist in any order.
 pub struct LocWal;
 
 const fn card(name: &'static str, summary: &'static str, durability: Durability) -> Card {
@@ -248,11 +249,11 @@ const fn card(name: &'static str, summary: &'static str, durability: Durability)
     }
 }
 
-/// The metadata of a block are in its burst.
+/// The choice of `metadata` under which the metadata of a block are in its burst.
 const BURST: u64 = choice::<BurstParams>("metadata", "burst");
-/// When the window is full its oldest transaction is drained.
+/// The choice of `drain` under which a full window drains its oldest transaction.
 const OLDEST: u64 = choice::<LocParams>("drain", "oldest");
-/// The last block of a transaction stays, and bears its TxCnt.
+/// The choice of `bearer` under which the last block of a transaction stays and bears its TxCnt.
 const PIN: u64 = choice::<LocParams>("bearer", "pin");
 
 const RECORDED: &str = "there is a commit record, and no TxCnt";
@@ -261,7 +262,7 @@ const SYNCHRONOUS: &str = "a transaction is logged when it ends, so none absorbs
 const INDEPENDENT: &str =
     "transactions that are not durable hold their locks, so none depends on another";
 
-/// What metadata on the lane for error correction make needless.
+/// The rule that metadata on the lane for error correction make needless.
 const IN_A_BURST: &[NeedlessWith] = &[NeedlessWith {
     field: "metadata",
     choice: "burst",
@@ -271,11 +272,11 @@ const IN_A_BURST: &[NeedlessWith] = &[NeedlessWith {
 
 const PINNED: &str = "the last block of a transaction stays, so no other carries anything of it";
 
-/// What LOC does not need with a choice of a parameter.
+/// Rules that LOC does not need with a choice of a parameter.
 const LOC_NEEDLESS_WITH: &[NeedlessWith] =
     &[IN_A_BURST[0], pinned("carry_count"), pinned("rehome_pairs")];
 
-/// A rule that a block which is not absorbed makes needless.
+/// A rule that is needless if the last block of a transaction is not absorbed.
 pub(crate) const fn pinned(rule: &'static str) -> NeedlessWith {
     NeedlessWith { field: "bearer", choice: "pin", rule, why: PINNED }
 }
@@ -366,18 +367,18 @@ pub struct Wal<S: Scheme> {
     scheme: PhantomData<S>,
 }
 
-/// What is due.
+/// The timed events of the three designs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocEvent {
     /// A data block of a group of the log is durable.
     Data(u64),
-    /// The metadata block of a group is.
+    /// The metadata block of a group is durable.
     Metadata(u64),
     /// The commit record of a transaction is durable.
     Record(Place),
-    /// A line that was evicted is durable in its place, as a transaction left it.
+    /// An evicted line is durable in its place, as a transaction left it.
     Homed(Line, Place),
-    /// So is one that was written in place to truncate the log.
+    /// A line that was written in place to truncate the log is durable, as a transaction left it.
     Checkpointed(Line, Place),
     /// The log's head is durable.
     Head,
@@ -458,7 +459,7 @@ impl<S: Scheme> Design for Wal<S> {
         self.engine.ring.save_lane(gasp)
     }
 
-    /// What comes in the burst of a block survives, and nothing else.
+    /// Only the words in the bursts of log blocks survive, and they do with their blocks.
     fn hears_at_once(&self, event: &LocEvent) -> bool {
         matches!(event, LocEvent::Data(_) | LocEvent::Metadata(_))
     }
@@ -503,13 +504,13 @@ impl How {
             area: Area::new(shape, self.grouping),
             format: Format { id_bits: self.id_bits },
             record: self.commit.record,
-            // A group that is closed has a write under way, or is durable.
+            // A closed group has a write under way, or is durable.
             gap_max: self.log_writes + 2,
         }
     }
 
-    /// Volatile, all but what is on memory's own cells: nothing but the log is needed after a power
-    /// failure.
+    /// All structures are volatile but those of memory's own cells: after a power failure nothing
+    /// but the log is needed.
     fn hardware(&self, shape: &Shape) -> Vec<Structure> {
         let config = &shape.config;
         let cores = u64::from(shape.cores);
@@ -521,10 +522,10 @@ impl How {
             place,
             kept_by: KeptBy::Nothing,
         };
-        // TxIDs of lines in the caches tell apart those of the windows of all cores.
+        // TxIDs of lines in the caches tell apart the transactions in the windows of all cores.
         let id = u64::from((2 * self.sd * cores).next_power_of_two().trailing_zeros());
         let speculative = self.sd > 1;
-        // The group that is open, those whose data blocks are under way, and those to which a
+        // The open group, the groups whose data blocks are under way, and the groups to which a
         // commit record is to be added.
         let groups = 1 + self.log_writes + if self.commit.record { cores } else { 0 };
         // TxID, state, TxCnt, log writes outstanding; blocks absorbed by each later one, of any

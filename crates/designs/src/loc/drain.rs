@@ -12,21 +12,21 @@ use super::few::Few;
 use super::ring::Group;
 use super::window::{Composed, Transaction};
 
-/// What waits to be written to the log, in order.
+/// A step that waits in the queue of the log, in order.
 #[derive(Clone, Debug)]
 pub enum Queued {
-    /// An entry of the transaction with a receipt, that leaves the last level at `ready`.
+    /// An entry of the transaction with this receipt leaves the last level at `ready`.
     Append { receipt: usize, entry: Entry, data: Option<LineData>, ready: Cycle },
-    /// The group that is open is closed.
+    /// The open group is closed.
     Close { ready: Cycle },
 }
 
 /// Where the entries of one transaction are.
 #[derive(Clone, Debug, Default)]
 pub struct Receipt {
-    /// Entries that wait in the queue.
+    /// How many entries wait in the queue.
     queued: u64,
-    /// The groups of the others, ascending.
+    /// The groups of its other entries, ascending.
     groups: Few<Group>,
 }
 
@@ -38,10 +38,10 @@ impl Receipt {
 }
 
 impl Engine {
-    /// Drains the transactions before `end`, and those that must be drained with them: whatever of
-    /// theirs has not been issued leaves the last level from `ready` on, a block a cycle, and not
-    /// before the stores of its own transaction have come there: other cores' may still wait for
-    /// their lines.
+    /// Drains the transactions before `end`, and those that must be drained with them. Whatever of
+    /// theirs has not been issued leaves the last level from `ready` on, a block a cycle, but not
+    /// before the stores of its own transaction have come there: those of other cores may still
+    /// wait for their lines.
     pub(super) fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocEvent>) {
         let end = if self.rules.drain_closure { self.window.closure(end) } else { end };
         if end <= self.window.drained {
@@ -52,7 +52,7 @@ impl Engine {
         let mut entries = std::mem::take(&mut self.composed);
         self.window.compose(end, self.how.commit, &self.rules, &mut entries);
         if self.how.grouping.in_burst {
-            // Those without a block share one.
+            // Entries without a block share one.
             entries.sort_by_key(|composed| composed.data.is_some());
         }
         let (mut turn, mut last) = (ready, ready);
@@ -83,8 +83,8 @@ impl Engine {
         self.queue.push_back(Queued::Append { receipt, entry, data, ready });
     }
 
-    /// Sends what waits in the queue, as far as there is room in the log and few enough writes are
-    /// under way; `at` is when the last level may send.
+    /// Sends what waits in the queue, as far as the log has room and few enough writes are under
+    /// way. `at` is when the last level may send.
     pub(super) fn pump(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
         let mut full = false;
         while let Some(queued) = self.queue.front() {
@@ -92,7 +92,7 @@ impl Engine {
                 Queued::Close { ready } => self.close(at.max(ready), below),
                 Queued::Append { .. } if self.under_way >= self.how.log_writes => break,
                 Queued::Append { data, ready, .. } if !self.ring.has_room(data.is_some()) => {
-                    // If notes are in the last group there is, they do not wait for more of them.
+                    // Notes in the last group that there is do not wait for more notes.
                     self.close(at.max(ready), below);
                     full = true;
                     break;
@@ -146,14 +146,15 @@ impl Engine {
         self.send_metadata(group, at, below);
     }
 
-    /// Closes the group that is open, if one is.
+    /// Closes the open group, if there is one.
     fn close(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
         let open = self.ring.next();
         self.ring.close();
         self.send_metadata(open, at, below);
     }
 
-    /// Sends a group's metadata from the last level, if it is closed and nothing holds them back.
+    /// Sends a group's metadata from the last level, if the group is closed and nothing holds them
+    /// back.
     fn send_metadata(&mut self, group: Group, at: Cycle, below: &mut Below<LocEvent>) {
         if group >= self.ring.first + self.ring.used() {
             return;
@@ -165,18 +166,18 @@ impl Engine {
         }
     }
 
-    /// With a count, metadata must not be durable before their data. A commit record waits for
-    /// both.
+    /// Whether metadata wait for their data: with a count they must not be durable first. A commit
+    /// record waits for both.
     fn metadata_after_data(&self) -> bool {
         !self.how.commit.record && self.rules.data_before_metadata
     }
 
-    /// A data block of a group is durable.
+    /// Notes that a data block of a group is durable.
     pub(super) fn data_is_durable(&mut self, group: Group, at: Cycle, below: &mut Below<LocEvent>) {
         self.under_way -= 1;
         self.ring.data_is_durable(group);
         if let Some(write) = self.ring.metadata(group, self.metadata_after_data()) {
-            // The log's controller sends them on as soon as the data are there.
+            // The log's controller sends the metadata on as soon as the data are there.
             self.under_way += 1;
             self.counts.groups += 1;
             below.send_direct(at + self.hop, write, Notify::Design(LocEvent::Metadata(group)));
@@ -184,7 +185,7 @@ impl Engine {
         self.group_may_be_durable(group, at, below);
     }
 
-    /// The metadata block of a group is durable.
+    /// Notes that the metadata block of a group is durable.
     pub(super) fn metadata_is_durable(
         &mut self,
         group: Group,
@@ -220,14 +221,15 @@ impl Engine {
                 let write = self.ring.record(group, place);
                 self.window.get_mut(place).recorded.0 = true;
                 self.under_way += 1;
-                // Who finds out earlier, while the record may go before the log, sends it at once.
+                // A record that may go before the log need not wait for news of it: it leaves at
+                // once.
                 let leaves = Cycle(at.since(Cycle(self.path))).max(below.memory.now()) + self.hop;
                 below.send_direct(leaves, write, Notify::Design(LocEvent::Record(place)));
             }
         }
     }
 
-    /// A commit record is durable.
+    /// Notes that a commit record is durable.
     pub(super) fn record_is_durable(
         &mut self,
         place: Place,
@@ -252,7 +254,7 @@ impl Engine {
         self.is_logged(transaction) && (recorded || !self.how.commit.record)
     }
 
-    /// Moves the end of the durable prefix, and tells whoever waits for that.
+    /// Moves the end of the durable prefix, and tells the cores that wait for that.
     fn advance(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
         let end = self.window.settled(|transaction| self.is_written(transaction), &self.rules);
         if end <= self.window.durable {
@@ -282,7 +284,7 @@ impl Engine {
         if ended.goes_on(durable, has_place) {
             below.wake(core, at);
         } else if ended.waits_to_begin() && self.is_out_of_ids() {
-            // There were some when the core began to wait, and what it had drained is not enough.
+            // There were TxIDs when the core began to wait, and what it drained then is not enough.
             self.drain(self.window.next(), at, below);
         }
     }

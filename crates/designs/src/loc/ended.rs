@@ -1,4 +1,4 @@
-//! What a core has ended and does not know to be durable, and what it waits for.
+//! The transactions that a core has ended and does not know to be durable, and what it waits for.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,13 @@ use super::entry::Place;
 #[derive(Default)]
 pub struct Ended {
     transactions: VecDeque<Transaction>,
-    /// Those that stored and are not durable: they take places of the core's window.
+    /// How many have stored and are not durable: they take places of the core's window.
     not_durable: u64,
-    /// When the core hears of others that they are durable, in order: so long they do, too. Of the
-    /// last ones, as many as there are places, since no other can be the one that is awaited.
+    /// When the core hears that other transactions are durable, in order: until then they take
+    /// places, too. Only the last ones are kept, as many as there are places, since no other can be
+    /// the one that is awaited.
     heard: VecDeque<Cycle>,
-    /// When it heard of the last of the transactions that were forgotten.
+    /// When the core heard of the last transaction that was forgotten.
     told: Cycle,
     wait: Option<Wait>,
 }
@@ -37,7 +38,7 @@ pub enum Wait {
 }
 
 impl Ended {
-    /// A transaction has ended, which is durable when all before `until` are.
+    /// Adds a transaction that has ended, and that is durable when all before `until` are.
     pub fn push(&mut self, id: TxId, until: Place, stored: bool) {
         self.transactions.push_back(Transaction { id, until, stored });
         self.not_durable += u64::from(stored);
@@ -48,7 +49,8 @@ impl Ended {
         self.not_durable
     }
 
-    /// One that stored is durable, of which the core, which has so many places, hears at a cycle.
+    /// Notes that a transaction that stored is durable. The core, which has `places` places, hears
+    /// of it at `heard`.
     pub fn one_is_durable(&mut self, heard: Cycle, places: u64) {
         self.not_durable -= 1;
         if self.heard.len() as u64 == places {
@@ -57,8 +59,8 @@ impl Ended {
         self.heard.push_back(heard);
     }
 
-    /// From when on, at or after a cycle, the core knows that one of so many places is free, which
-    /// it is.
+    /// From when on, at or after `at`, the core knows that one of its `places` places is free,
+    /// which one is.
     pub fn knows_place(&mut self, at: Cycle, places: u64) -> Cycle {
         while self.heard.front().is_some_and(|&heard| heard <= at) {
             self.heard.pop_front();
@@ -68,29 +70,29 @@ impl Ended {
         wanted.and_then(|place| self.heard.get(place as usize)).map_or(at, |&heard| heard)
     }
 
-    /// What must be durable for the oldest that stored; nothing, if there is none.
+    /// The place before which all must be durable for the oldest that stored; 0 if there is none.
     pub fn oldest_stored(&self) -> Place {
         self.transactions.iter().find(|ended| ended.stored).map_or(0, |ended| ended.until)
     }
 
-    /// From when on the core knows that the transactions that were forgotten are durable.
+    /// When the core has heard that the transactions that were forgotten are durable.
     pub fn told(&self) -> Cycle {
         self.told
     }
 
-    /// What must be durable for all.
+    /// The place before which all must be durable for the core's newest transaction, if any.
     pub fn newest(&self) -> Option<Place> {
         self.transactions.back().map(|ended| ended.until)
     }
 
-    /// How many have stored since the transactions before `drained`.
+    /// How many transactions have stored that are not among those before `drained`.
     pub fn stored_since(&self, drained: Place) -> u64 {
         let later = self.transactions.iter().rev().take_while(|ended| ended.until > drained);
         later.filter(|ended| ended.stored).count() as u64
     }
 
-    /// The transactions before `durable` are, and the core hears of it at a cycle: forgets those
-    /// that are so with that, and returns the last of them.
+    /// Forgets the transactions that are durable now that all before `durable` are, of which the
+    /// core hears at `at`. Returns the last of them.
     pub fn forget_durable(&mut self, durable: Place, at: Cycle) -> Option<TxId> {
         let mut last = None;
         while let Some(ended) = self.transactions.front()
@@ -102,7 +104,7 @@ impl Ended {
         last
     }
 
-    /// The core waits.
+    /// Notes what the core waits for.
     pub fn wait(&mut self, wait: Wait) {
         self.wait = Some(wait);
     }
@@ -112,8 +114,8 @@ impl Ended {
         self.wait == Some(Wait::Begin)
     }
 
-    /// Whether a core that waits goes on, now that the transactions before `durable` are so and
-    /// that its window has a place or not.
+    /// Whether a core that waits goes on, now that the transactions before `durable` are durable
+    /// and that its window has a place or not.
     pub fn goes_on(&mut self, durable: Place, has_place: bool) -> bool {
         let goes_on = |wait: &mut Wait| match *wait {
             Wait::Begin => has_place,

@@ -1,5 +1,5 @@
-//! The engine: from TxBegin to TxEnd, and what it keeps in between. The rest of a transaction's
-//! way is in [`super::drain`], that of a line in [`super::home`].
+//! The engine from TxBegin to TxEnd, and its state. The rest of a transaction's way is in
+//! [`super::drain`], the way of a line in [`super::home`].
 
 use std::collections::VecDeque;
 
@@ -25,38 +25,38 @@ pub(super) struct Engine {
     pub(super) rules: LocRules,
     pub(super) asynchronous: bool,
     pub(super) path: u64,
-    /// Cycles from a first level to the way out of the last.
+    /// Cycles from a first level to the way out of the last level.
     pub(super) walk: u64,
     /// Cycles from one controller to another.
     pub(super) hop: u64,
-    /// Transactions that TxIDs can tell apart.
+    /// How many transactions TxIDs can tell apart.
     pub(super) reach: u64,
     /// Why the settings do not fit, if they do not.
     pub(super) misfit: Option<String>,
     pub(super) cores: PerCore<Core>,
     pub(super) window: Window,
     pub(super) ring: Ring,
-    /// What a drain puts into the queue; empty in between.
+    /// The entries that a drain puts into the queue; empty in between.
     pub(super) composed: Vec<Composed>,
     pub(super) queue: VecDeque<Queued>,
     /// Where the entries of each transaction are.
     pub(super) receipts: Slab<Receipt>,
-    /// What is first in the queue waits for room in the log.
+    /// Whether the first step in the queue waits for room in the log.
     pub(super) is_full: bool,
-    /// Writes of the log that are under way.
+    /// How many writes of the log are under way.
     pub(super) under_way: u64,
     pub(super) lines: LineMap<LineState>,
     pub(super) truncation: Option<Truncation>,
     pub(super) counts: Counts,
 }
 
-/// What a core does.
+/// The state of a core.
 #[derive(Default)]
 pub(super) struct Core {
     pub(super) transaction: Current,
-    /// The line that the transaction stored to last, and that has not left the caches since.
+    /// The line that the transaction stored to last, if it has not left the caches since.
     pub(super) last: Option<Line>,
-    /// Transactions that stored, so far.
+    /// How many transactions have stored so far.
     pub(super) number: u64,
     pub(super) ended: Ended,
 }
@@ -66,7 +66,7 @@ pub(super) struct Core {
 pub(super) struct Current {
     /// Lines that it stored to, in order of the first stores.
     pub(super) lines: Vec<Line>,
-    /// Entries that it has in the log already, and where.
+    /// How many entries it has in the log already; `receipt` says where.
     pub(super) issued: u64,
     pub(super) receipt: Option<usize>,
 }
@@ -137,18 +137,18 @@ impl Engine {
         }
     }
 
-    /// Goes on where a head says that the log begins.
+    /// Begins where a head says that the log begins.
     pub(super) fn begin_at(&mut self, head: Head) {
         self.ring.begin_at(head);
         self.window = Window::beginning_at(head.first);
     }
 
-    /// As whom a core's transaction writes to the log before it ends.
+    /// The name under which a core's transaction writes to the log before it ends.
     pub(super) fn running(&self, core: CoreId) -> Running {
         Running { core, number: self.cores[core].number }
     }
 
-    /// TxBegin: a transaction needs a place in its core's window.
+    /// TxBegin: gives a transaction a place in its core's window, or lets it wait for one.
     pub(super) fn begin(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
         if let Some(text) = self.misfit.take() {
             below.give_up(text);
@@ -186,7 +186,7 @@ impl Engine {
         match state.running.replace((core, true)) {
             Some((owner, _)) if owner == core => (),
             Some((owner, _)) => {
-                // Two cores store to one line, which locks of lines would not let them.
+                // Two cores store to one line, which locks of lines would not let them do.
                 self.cores[owner].last = None;
                 self.cores[core].transaction.lines.push(line);
             }
@@ -195,8 +195,8 @@ impl Engine {
         self.cores[core].last = Some(line);
     }
 
-    /// TxEnd: the transaction takes its place, and its lines become versions. Without speculation
-    /// it is acknowledged when it is durable.
+    /// TxEnd: gives the transaction its place, and makes its lines versions. Without speculation it
+    /// is acknowledged when it is durable.
     pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
         let core = tx.core;
         self.cores[core].last = None;
@@ -207,11 +207,11 @@ impl Engine {
             self.become_versions(tx, &current, below);
             self.cores[core].number += 1;
         }
-        // The next transaction has the list's room, and nothing of what is in it.
+        // The next transaction takes over the list's memory, and nothing of its contents.
         current.lines.clear();
         self.cores[core].transaction.lines = current.lines;
-        // One that stored nothing is as durable as what it loaded. Without speculation that is:
-        // who stored it kept its locks until then.
+        // A transaction that stored nothing is as durable as what it loaded. Without speculation
+        // that is durable: the transaction that stored it kept its locks until then.
         let until = if stored || self.how.sd > 1 { self.window.next() } else { 0 };
         if stored || self.asynchronous {
             self.cores[core].ended.push(tx.id, until, stored);
@@ -230,8 +230,8 @@ impl Engine {
         Progress::Wait
     }
 
-    /// TxAbort: the transaction's versions are dropped, wherever they are. If the log has none of
-    /// them there is nothing to write. Otherwise it ends as a transaction without a block, in its
+    /// TxAbort: drops the transaction's versions, wherever they are. If the log has none of them
+    /// there is nothing to write. Otherwise the transaction ends as one without a block, in its
     /// place: the next number is then as far from those that recovery may still find as a TxID is.
     pub(super) fn abort(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
         let (core, left) = (tx.core, tx.stored.max(tx.at) + self.walk);
@@ -250,7 +250,8 @@ impl Engine {
         state.ended.push(tx.id, until, true);
         state.number += u64::from(self.rules.abandon_early);
         if self.how.sd == 1 {
-            // As at every end without speculation. The core goes on, and its next one waits.
+            // This happens at every end without speculation. The core goes on, and its next one
+            // waits.
             self.drain(until, left, below);
         } else {
             self.drain_if_due(core, left, below);
@@ -287,8 +288,8 @@ impl Engine {
         self.counts.id_wraps += u64::from(place > 0 && place.is_multiple_of(1 << self.how.id_bits));
     }
 
-    /// Drains everything that has ended, if half of a core's window has and is not drained, or if
-    /// others wait for TxIDs that this one may have held.
+    /// Drains everything that has ended, if half of a core's window has ended and is not drained,
+    /// or if cores wait for TxIDs that this one may have held.
     fn drain_if_due(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocEvent>) {
         if self.is_out_of_ids() {
             return self.drain(self.window.next(), ready, below);
@@ -301,7 +302,7 @@ impl Engine {
         }
     }
 
-    /// TxFlush: everything that the core has ended is drained, and the core waits for it.
+    /// TxFlush: drains everything that the core has ended, and lets the core wait for it.
     pub(super) fn flush(&mut self, fence: &Fence, below: &mut Below<LocEvent>) -> Progress {
         let ended = &self.cores[fence.core].ended;
         let Some(until) = ended.newest() else {
@@ -314,7 +315,7 @@ impl Engine {
 }
 
 impl Counts {
-    /// What was counted; without speculation nothing is absorbed, kept or drained with others.
+    /// The counts by name. Without speculation nothing is absorbed, kept or drained with others.
     pub(super) fn all(&self, speculative: bool) -> Vec<(&'static str, u64)> {
         let mut counts = vec![
             ("transactions_with_stores", self.transactions),

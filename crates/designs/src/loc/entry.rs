@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The widths are ours; the paper's are not known. The pass says how often the log had wrapped when
-//! the word was written, so that words of the pass before are not taken for new ones, each word for
-//! itself: a block may be torn between words.
+//! the word was written, so that words of the pass before are not taken for new ones. Each word has
+//! its own, since a block may be torn between words.
 
 use model::units::{CoreId, Line};
 
@@ -19,7 +19,7 @@ use model::units::{CoreId, Line};
 /// low bits.
 pub type Place = u64;
 
-/// A transaction while it runs: its core, and the how manieth of those of its core that stored.
+/// A transaction while it runs: its core, and its number among those of its core that stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Running {
     pub core: CoreId,
@@ -29,17 +29,17 @@ pub struct Running {
 /// What a metadata word says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// The data block beside it is what a transaction left in a line. One entry of a transaction
-    /// has its TxCnt, the others 0.
+    /// The data block beside it is what a transaction left in a line. One entry of the transaction
+    /// has its TxCnt, the others have 0.
     Block { line: Line, by: Place, count: u64 },
     /// The data block beside it is what a transaction that runs left in a line.
     Early { line: Line, running: Running },
     /// The TxCnt of `of`, in an entry of `by`.
     Count { by: Place, of: Place, count: u64 },
     /// The dependency pair <Tp, Tq, n> in an entry of `by`: n blocks of `from` are there only as
-    /// those of `to`.
+    /// blocks of `to`.
     Pair { by: Place, from: Place, to: Place, blocks: u64 },
-    /// The early entries of `running` are those of `of`; an entry of `by`.
+    /// An entry of `by`, which says that the early entries of `running` are those of `of`.
     Adopt { by: Place, of: Place, running: Running },
     /// The commit record (H-WAL).
     Record { by: Place },
@@ -78,8 +78,8 @@ const DISTANCE: u32 = 12;
 const BLOCKS: u32 = 18;
 
 impl Format {
-    /// Transactions that can be told apart: TxIDs up to so many after the head's are later ones,
-    /// the others earlier ones.
+    /// How many transactions can be told apart: a TxID that is fewer than this many after the
+    /// head's is a later one, any other an earlier one.
     pub fn reach(self) -> u64 {
         1 << (self.id_bits - 1)
     }
@@ -88,7 +88,7 @@ impl Format {
         place & ((1 << self.id_bits) - 1)
     }
 
-    /// The place that a TxID means, if it is not before `first`.
+    /// The place that a TxID means, if that is not before `first`.
     fn place(self, id: u64, first: Place) -> Option<Place> {
         let ahead = self.cut(id.wrapping_sub(first));
         (ahead < self.reach()).then_some(first + ahead)
@@ -125,8 +125,8 @@ impl Format {
         [(what, WHAT), (self.cut(by), ID), (of, DISTANCE), (to, DISTANCE), (n, BLOCKS)]
     }
 
-    /// What a word says, if it is of the given pass (`None` for any) and of a transaction that is
-    /// not before `first`.
+    /// The entry that a word holds, if it is of the given pass (`None` for any) and of a
+    /// transaction that is not before `first`.
     pub fn decode(self, word: u64, pass: Option<u64>, first: Place) -> Option<Entry> {
         let mut bits = Unpacker { word };
         let kind = bits.take(KIND);
@@ -164,7 +164,7 @@ impl Format {
         }
     }
 
-    /// Whether a word is an entry of the given pass (`None` for any), whosever it is.
+    /// Whether a word is an entry of the given pass (`None` for any), of whichever transaction.
     pub fn is_entry(self, word: u64, pass: Option<u64>) -> bool {
         let mut bits = Unpacker { word };
         let kind = bits.take(KIND);
@@ -186,7 +186,7 @@ impl Format {
         packer.word
     }
 
-    /// The head that a word says. The log is empty as long as it is 0.
+    /// The head that a word holds. A word of 0 is the head of a new log.
     pub fn decode_head(self, word: u64) -> Head {
         let mut bits = Unpacker { word };
         let (first, pass) = (bits.take(ID), bits.take(PASS));

@@ -1,5 +1,5 @@
-//! Lines: who stored to them last, what leaves the caches, what is written in place, and how the
-//! log is truncated.
+//! Lines: the transactions that stored to them last, lines that leave the caches or are written in
+//! place, and how the log is truncated.
 
 use model::controller::Notify;
 use model::design::{Below, Disposition, Evict};
@@ -15,20 +15,21 @@ use super::few::Few;
 use super::ring::Group;
 use super::window::{Issue, Number};
 
-/// A line that a transaction runs on, or of which memory has not the newest durable version.
+/// A line that a running transaction stored to, or whose newest durable version memory does not
+/// have.
 #[derive(Clone, Debug, Default)]
 pub struct LineState {
-    /// The core whose transaction stored to it last and runs, and whether it did so since the line
+    /// The core whose running transaction stored to it last, and whether it did so since the line
     /// was last written to the log.
     pub running: Option<(CoreId, bool)>,
     /// Versions of transactions that have ended and that are not home, oldest first: the place of
     /// the transaction, and which of its versions it is.
     pub ended: Few<(Place, Number)>,
-    /// The newest of them that is on its way home.
+    /// The newest of these that is on its way home, by its transaction.
     homing: Option<Place>,
 }
 
-/// The log is being truncated.
+/// A truncation of the log that is under way.
 #[derive(Clone, Debug)]
 pub struct Truncation {
     /// Transactions before this one are to be home.
@@ -37,15 +38,15 @@ pub struct Truncation {
     next: (Place, Number),
     /// Transactions before this one are home.
     home: Place,
-    /// Writes in place that are under way.
+    /// How many writes in place are under way.
     under_way: u64,
     /// Where the log begins once the head is durable.
     head: Option<(Group, Place)>,
 }
 
 impl Engine {
-    /// A dirty line leaves the caches: for its place if its newest version is durable, for the log
-    /// if not, unless the log has that version.
+    /// Sends a dirty line that leaves the caches to its place, if its newest version is durable,
+    /// and otherwise to the log, unless the log has that version.
     pub(super) fn leave(
         &mut self,
         evict: &Evict,
@@ -82,7 +83,7 @@ impl Engine {
         Disposition::Taken
     }
 
-    /// A line of a transaction that runs leaves the caches: it goes to the log, without a TxCnt.
+    /// Sends a line of a running transaction that leaves the caches to the log, without a TxCnt.
     fn log_early(
         &mut self,
         core: CoreId,
@@ -102,9 +103,9 @@ impl Engine {
         self.pump(at, below);
     }
 
-    /// A core's transaction is aborted: of a line that it stored to the version before is the
-    /// newest. If the caches have the line it stays dirty, also where it was not: that costs a
-    /// write of what memory has, when it leaves.
+    /// Drops a line's version of a core's transaction that is aborted: the version before is the
+    /// newest again. If the caches have the line it stays dirty, even if it was not. That costs a
+    /// write of what memory has when the line leaves.
     pub(super) fn drop_running(&mut self, line: Line, core: CoreId) {
         let Some(state) = self.lines.get_mut(&line) else { return };
         state.running.take_if(|(owner, _)| *owner == core);
@@ -113,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// Memory has a version of a line.
+    /// Notes that memory has a version of a line.
     pub(super) fn homed(
         &mut self,
         line: Line,
@@ -139,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// A version was written in place to make room in the log.
+    /// Notes that a version that was written in place to make room in the log is durable.
     pub(super) fn checkpointed(
         &mut self,
         line: Line,
@@ -153,8 +154,9 @@ impl Engine {
         self.homed(line, version, at, below);
     }
 
-    /// Begins to truncate the log if so much of it, or of the TxIDs, is in use, or an entry has no
-    /// room. What is not drained yet must be, too: it could hold up the oldest group for ever.
+    /// Begins to truncate the log if `truncate_perc` percent of it, or of the TxIDs, are in use, or
+    /// if an entry has no room. Transactions that are not drained yet must be drained, too: they
+    /// could hold up the oldest group for ever.
     pub(super) fn truncate_if_pressed(
         &mut self,
         full: bool,
@@ -171,7 +173,7 @@ impl Engine {
             return;
         }
         if self.window.drained < self.window.next() {
-            // It comes back here.
+            // The drain comes back here.
             return self.drain(self.window.next(), at, below);
         }
         let target = self.ring.first + (used / 2).max(1);
@@ -191,8 +193,8 @@ impl Engine {
         self.go_on_truncating(at, below);
     }
 
-    /// No entry that is appended from now on is of a transaction before this one: those are home,
-    /// and the head that leaves them out is durable or on its way.
+    /// The place before which no transaction appends an entry from now on: those transactions are
+    /// home, and the head that leaves them out is durable or on its way.
     pub(super) fn floor(&self) -> Place {
         let head = self.truncation.as_ref().and_then(|truncation| truncation.head);
         head.map_or(self.window.first, |(_, first)| first)
@@ -228,7 +230,7 @@ impl Engine {
     }
 
     /// Writes a line in place as the newest durable transaction left it, if the version at `place`
-    /// or a newer one is not home or on its way there; whether it does.
+    /// or a newer one is neither home nor on its way there. Returns whether it does.
     fn checkpoint(
         &mut self,
         line: Line,
@@ -250,13 +252,14 @@ impl Engine {
         let Some(&(newest, number)) = state.ended.iter().rev().find(home) else { return false };
         state.homing = Some(newest);
         if state.running.is_none() && state.ended.back().is_some_and(|&(last, _)| last == newest) {
-            // The caches hold it, and need not write it once more.
+            // The caches hold this version, and need not write it once more.
             below.caches.clean(line, true);
         }
         let data = self.window.version(number).data;
         let write = Write::whole(line, data, Class::Checkpoint);
         let leaves = match self.first_group(newest).filter(|_| !below.caches.holds(line)) {
-            // It is read from the log; which of its transaction's blocks it is makes no difference.
+            // The bytes are read from the log; which of the transaction's blocks it is makes no
+            // difference.
             Some(group) => {
                 let block = self.ring.area.block(group, 0);
                 below.memory.read(at + self.path, block) + self.path
@@ -268,7 +271,7 @@ impl Engine {
         true
     }
 
-    /// Everything before `goal` is home: the head moves as far as it can.
+    /// Moves the head as far as it can go, since everything before `goal` is home.
     fn move_head(&mut self, goal: Place, at: Cycle, below: &mut Below<LocEvent>) {
         let is_home = |place: &Place| {
             self.window.get(*place).not_home == 0 || !self.rules.truncate_after_home
@@ -288,7 +291,8 @@ impl Engine {
         if (group, first) == (self.ring.first, self.window.first) {
             self.truncation = None;
             if goal < self.window.durable && (self.is_out_of_ids() || self.is_full) {
-                // Whoever waits needs more: the head may be held back by what is not home yet.
+                // The cores that wait need more: versions that are not home yet may hold the head
+                // back.
                 return self.truncate(self.window.durable, at, below);
             }
             return self.give_up_if_stuck(below);
@@ -311,7 +315,7 @@ impl Engine {
         ended.chain(running).min().unwrap_or(self.ring.next()).min(self.ring.next())
     }
 
-    /// The head is durable: what is before it is free.
+    /// Notes that the head is durable: the groups before it are free.
     pub(super) fn head_is_durable(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
         let Some(truncation) = self.truncation.take() else { return };
         if let Some((group, first)) = truncation.head

@@ -1,9 +1,10 @@
-//! Recovery: the log is scanned from its head, and what the longest closed prefix of complete
-//! transactions left is replayed.
+//! Recovery: scans the log from its head, and replays what the longest closed prefix of complete
+//! transactions left.
 //!
-//! A transaction is complete if as many of its entries are there as its TxCnt says. Entries that a
-//! later transaction's have taken the place of count if that one is complete, too. One that was
-//! aborted has a TxCnt that counts nothing but its own entry, and its early entries are nobody's.
+//! A transaction is complete if as many of its entries are there as its TxCnt says. Entries whose
+//! place a later transaction's have taken count if that transaction is complete, too. An aborted
+//! transaction has a TxCnt that counts nothing but its own entry, and no transaction has its early
+//! entries.
 
 use std::collections::BTreeMap;
 
@@ -19,22 +20,22 @@ use super::ring::{Area, BLOCKS};
 pub struct Layout {
     pub area: Area,
     pub format: Format,
-    /// Transactions are committed by a record and not by a count.
+    /// Whether transactions are committed by a record and not by a count.
     pub record: bool,
-    /// Groups without an entry of their pass that may lie before one with: each has a write under
-    /// way.
+    /// How many groups without an entry of their pass may lie before a group with one: each of them
+    /// has a write under way.
     pub gap_max: u64,
 }
 
 /// What the log says of one transaction.
 #[derive(Default)]
 pub struct Found {
-    /// Its entries, and how many there should be.
+    /// How many entries it has, and how many there should be.
     entries: u64,
     count: Option<u64>,
-    /// How many of its blocks are there only as those of which other.
+    /// The transactions as whose blocks some of its own are there only, and how many of them.
     pairs: Vec<(Place, u64)>,
-    /// Its blocks, in the order of the log: the line, and where its bytes are.
+    /// Its blocks: their places in the order of the log, their lines, and where their bytes are.
     pub blocks: Vec<(u64, Line, Line)>,
     recorded: bool,
 }
@@ -48,7 +49,7 @@ pub struct Scan {
     any: bool,
 }
 
-/// So that places before the head's are numbers, too.
+/// Added to places, so that those before the head's are numbers, too.
 const BASE: Place = 1 << 32;
 
 /// Replays what is durable and empties the log.
@@ -75,14 +76,14 @@ pub fn recover(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Resu
     if rules.fence_before_log_is_dropped {
         image.fence();
     }
-    // No entry that is there counts from here on: neither its TxID, nor its pass.
+    // No entry that is there counts from here on, neither by its TxID nor by its pass.
     let last = scan.transactions.keys().next_back().map_or(head.first, |last| last + 1);
     let empty = Head { first: last, pass: head.pass + 2, ..head };
     image.set_word(layout.area.head(), layout.format.encode_head(empty))
 }
 
-/// Erases what is left in the log before it is used again, and returns where it begins. Two bits of
-/// a pass are too few for a log that power failures keep from wrapping.
+/// Erases what is left in the log before it is used again, and returns where the log begins. The
+/// two bits of a pass are too few for a log that power failures keep from wrapping.
 ///
 /// # Errors
 /// [`PowerLoss`] when the power fails again. Nothing in the log counts all the while.
@@ -101,8 +102,8 @@ pub fn boot(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Result<
     Ok(layout.format.decode_head(image.word(layout.area.head())))
 }
 
-/// Reads the log from its head on. Its writes are not in order, so a group without an entry ends
-/// nothing; so many in a row do that there cannot be as many.
+/// Reads the log from its head on. Its writes are not in order, so a group without an entry does
+/// not end it; more such groups in a row than there can be do.
 fn scan(image: &Image<'_>, layout: &Layout, head: Head, rules: &LocRules) -> Scan {
     let mut scan = Scan::default();
     let mut gap = 0;
@@ -129,7 +130,7 @@ fn scan(image: &Image<'_>, layout: &Layout, head: Head, rules: &LocRules) -> Sca
 }
 
 /// The words of a group's entries, and of a commit record. A block with its metadata in its burst
-/// holds words if the one beside it says so; otherwise it holds data.
+/// holds words if the word in the burst says so; otherwise it holds data.
 fn words(image: &Image<'_>, layout: &Layout, group: u64, pass: Option<u64>) -> Vec<u64> {
     let beside = layout.area.lane(group).map(|lane| image.word(lane));
     let mut words: Vec<u64> = beside.into_iter().collect();
@@ -141,7 +142,7 @@ fn words(image: &Image<'_>, layout: &Layout, group: u64, pass: Option<u64>) -> V
 }
 
 impl Scan {
-    /// Adds an entry, the `order`-th of the log, with where the bytes of its block are.
+    /// Adds an entry, the `order`-th of the log; the bytes of its block are in the line `bytes`.
     pub fn add(&mut self, entry: Entry, order: u64, bytes: Line) {
         self.any = true;
         match entry {
@@ -177,7 +178,7 @@ impl Scan {
         self.transactions.entry(place).or_default()
     }
 
-    /// Entries of transactions that had not ended are those of the transactions that say so.
+    /// Gives the entries of transactions that had not ended to the transactions that adopt them.
     fn adopt(&mut self, rules: &LocRules) {
         for (place, running) in std::mem::take(&mut self.adopted) {
             let early = self.early.remove(&running).unwrap_or_default();
@@ -194,7 +195,7 @@ impl Scan {
     }
 
     /// The transactions that are committed, in the order in which they are replayed: the longest
-    /// closed prefix, from the head's on, of those that are complete.
+    /// closed prefix, from the head's on, of complete transactions.
     pub fn committed(&self, first: Place, record: bool, rules: &LocRules) -> Vec<Place> {
         let complete = self.complete(record, rules);
         let is_complete = |place: &Place| complete.get(place) == Some(&true);
@@ -221,7 +222,7 @@ impl Scan {
     /// Which transactions are complete.
     fn complete(&self, record: bool, rules: &LocRules) -> BTreeMap<Place, bool> {
         let mut complete: BTreeMap<Place, bool> = BTreeMap::new();
-        // Pairs point forward, so whoever took the place of a block is decided before.
+        // Pairs point forward, so a transaction that took the place of a block is decided before.
         for (&place, found) in self.transactions.iter().rev() {
             let elsewhere = found
                 .pairs

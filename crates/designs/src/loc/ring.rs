@@ -7,8 +7,8 @@
 //! line 8 + 8g       metadata of group g: a word for each of its blocks, and one for a commit record
 //! ```
 //!
-//! Where banks take turns by line, groups that lie alike would have their first blocks in one bank
-//! and their metadata in another, whichever transaction they are of.
+//! Where banks take turns by line, groups that lay alike would have their first blocks in one bank
+//! and their metadata in another, whichever transactions they belong to.
 //!
 //! ```text
 //! line 0            the head, one word
@@ -16,10 +16,11 @@
 //! behind them       a word of metadata for each block
 //! ```
 //!
-//! Those words are on the lane that memory has for error correction. They come in the burst of
-//! their block, are durable with it and never without, and no write of their own is sent. They are
-//! cells of their own, which the image has behind the blocks. An entry that has no data shares a
-//! block with eight others: its word is on the lane, theirs are in the block.
+//! These words are on the lane that memory has for error correction. A word comes in the burst of
+//! its block, is durable with the block and never without it, and no write of its own is sent. The
+//! lane has cells of its own, which the image has behind the blocks. Entries that have no data
+//! share a block, nine at the most: the first one's word is on the lane, the others' are in the
+//! block.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,16 +39,16 @@ const LINE_WORDS: u64 = LINE_BYTES / WORD_BYTES;
 /// Words of a group: those of a block, and the one in its burst.
 const WORDS_MAX: usize = LINE_WORDS as usize + 1;
 
-/// A group by its number since power was applied; its place in the log area is that modulo the
-/// area's size.
+/// A group by its number since power was applied; its place in the log area is the number modulo
+/// the area's size.
 pub type Group = u64;
 
 /// How the log is made of groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Grouping {
-    /// Each group begins a line further round than the one before.
+    /// Whether each group begins a line further round than the one before.
     pub turned: bool,
-    /// A group is a block, and its metadata are in its burst.
+    /// Whether a group is one block, with its metadata in its burst.
     pub in_burst: bool,
 }
 
@@ -55,7 +56,7 @@ pub struct Grouping {
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     base: Line,
-    /// Groups that there is room for.
+    /// How many groups there is room for.
     pub groups: u64,
     grouping: Grouping,
 }
@@ -77,7 +78,7 @@ impl Area {
         if self.grouping.in_burst { 1 } else { BLOCKS }
     }
 
-    /// How many bytes an area of so many groups takes.
+    /// How many bytes an area of `groups` groups takes.
     pub fn bytes_for(self, groups: u64) -> u64 {
         let lines = match self.grouping.in_burst {
             true => (groups * (LINE_WORDS + 1)).div_ceil(LINE_WORDS),
@@ -104,13 +105,13 @@ impl Area {
         Line(self.base.0 + 1 + group * lines + (slot + turn) % lines)
     }
 
-    /// The metadata block of a group, or the block itself, if its metadata are in its burst: for
-    /// the words of further entries.
+    /// The metadata block of a group. If metadata are in bursts, it is the block itself, for the
+    /// words of further entries.
     pub fn metadata(self, group: Group) -> Line {
         self.block(group, BLOCKS)
     }
 
-    /// The word that came in the burst of a block, if metadata do.
+    /// The word that comes in the burst of a block, if metadata do.
     pub fn lane(self, group: Group) -> Option<Word> {
         let first = Line(self.base.0 + 1 + self.groups).first_word();
         self.grouping.in_burst.then_some(Word(first.0 + group % self.groups))
@@ -126,13 +127,13 @@ impl Area {
 pub struct Ring {
     pub area: Area,
     format: Format,
-    /// The oldest group that is in use, and the first that was.
+    /// The oldest group that is in use; `began` is the first that was.
     pub first: Group,
     began: Group,
     groups: VecDeque<State>,
-    /// The blocks that are under way, if they have metadata in their bursts.
+    /// The blocks that are under way, if metadata are in bursts.
     bursting: BTreeMap<Group, Write>,
-    /// What came in the bursts of blocks, the newest of each.
+    /// The words that came in the bursts of blocks, the newest of each block.
     lane: BTreeMap<Word, u64>,
 }
 
@@ -146,14 +147,14 @@ enum Metadata {
 /// A group that is in use.
 #[derive(Clone, Debug)]
 struct State {
-    /// The words of its entries, and how many it has.
+    /// The words of its entries, and how many entries it has.
     words: [u64; WORDS_MAX],
     entries: usize,
     closed: bool,
-    /// Writes of data blocks that are not durable.
+    /// How many writes of data blocks are not durable.
     data: u64,
     metadata: Metadata,
-    /// No entry in it is of a transaction that was truncated before this one.
+    /// No entry in it, or in a later group, is of a transaction before this place.
     floor: Place,
 }
 
@@ -163,7 +164,7 @@ impl Ring {
         Ring { area, format, first: 0, began: 0, groups: VecDeque::new(), bursting, lane }
     }
 
-    /// Goes on where a head says that the log begins.
+    /// Begins where a head says that the log begins.
     pub fn begin_at(&mut self, head: Head) {
         self.first = head.pass * self.area.groups + head.group;
         self.began = self.first;
@@ -196,7 +197,7 @@ impl Ring {
         &mut self.groups[(group - self.first) as usize]
     }
 
-    /// Whether everything in a group is durable; groups that were freed were.
+    /// Whether everything in a group is durable; in groups that were freed everything is.
     pub fn is_durable(&self, group: Group) -> bool {
         let Some(place) = group.checked_sub(self.first) else { return true };
         let state = &self.groups[place as usize];
@@ -208,9 +209,9 @@ impl Ring {
         self.groups.get((group - self.first) as usize).map(|state| state.floor)
     }
 
-    /// Appends an entry, and returns its group and the write of its data block, if it has one. The
-    /// caller saw room, and closed the group that was open if the entry has a burst of its own. No
-    /// later entry is of a transaction before `floor`.
+    /// Appends an entry. Returns its group and the write of its data block, if it has one. The
+    /// caller has seen that there is room, and has closed the open group if the entry has a burst
+    /// of its own. No later entry is of a transaction before `floor`.
     pub fn append(
         &mut self,
         entry: Entry,
@@ -244,15 +245,15 @@ impl Ring {
         (group, write)
     }
 
-    /// Closes the group that is open, if there is one; what is left of it stays empty.
+    /// Closes the open group, if there is one; the rest of it stays empty.
     pub fn close(&mut self) {
         if let Some(group) = self.groups.back_mut() {
             group.closed = true;
         }
     }
 
-    /// The write of a group's metadata block, if it is time for it: the group is closed, and its
-    /// data blocks are durable if they must be.
+    /// The write of a group's metadata block, if it is due: the group is closed, and its data
+    /// blocks are durable if they must be.
     pub fn metadata(&mut self, group: Group, after_data: bool) -> Option<Write> {
         let line = self.area.metadata(group);
         let in_burst = self.area.grouping.in_burst;
@@ -269,19 +270,19 @@ impl Ring {
         Some(write)
     }
 
-    /// A data block is durable.
+    /// Notes that a data block of a group is durable.
     pub fn data_is_durable(&mut self, group: Group) {
         self.state(group).data -= 1;
         self.burst_is_durable(group);
     }
 
-    /// The metadata block is durable.
+    /// Notes that the metadata block of a group is durable.
     pub fn metadata_is_durable(&mut self, group: Group) {
         self.state(group).metadata = Metadata::Durable;
         self.burst_is_durable(group);
     }
 
-    /// So is the word that came with it.
+    /// Notes that the word in the burst of a block is durable with it.
     fn burst_is_durable(&mut self, group: Group) {
         if let Some(lane) = self.area.lane(group) {
             self.bursting.remove(&group);
@@ -290,7 +291,7 @@ impl Ring {
         }
     }
 
-    /// Blocks that are under way, each with the word in its burst, as far as they have arrived.
+    /// Blocks that are under way, each with the word in its burst, as far as they have `arrived`.
     pub fn could_be_durable(&self, arrived: &mut dyn FnMut() -> bool) -> Vec<Write> {
         let mut there = Vec::new();
         for (&group, block) in self.bursting.range(self.first..) {
@@ -306,16 +307,16 @@ impl Ring {
         there
     }
 
-    /// Says what the lane holds.
+    /// Saves what the lane holds.
     ///
     /// # Errors
-    /// [`PowerLoss`] never: they are cells.
+    /// [`PowerLoss`] never, since the lane is made of cells.
     pub fn save_lane(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         self.lane.iter().try_for_each(|(word, &value)| gasp.save_words(word.address(), &[value]))
     }
 
-    /// The write of a commit record, in the last word of a group's metadata block: the whole block
-    /// once more, since memory would have to read it to change a part.
+    /// The write of a commit record in the last word of a group's metadata block. The whole block
+    /// is written once more, since memory would have to read it to change a part.
     pub fn record(&mut self, group: Group, by: Place) -> Write {
         let record = self.format.encode(Entry::Record { by }, self.area.pass(group));
         let line = self.area.metadata(group);
@@ -324,7 +325,7 @@ impl Ring {
         Write::whole(line, line_of(&words), Class::Commit)
     }
 
-    /// The write of a head: the log begins at a group, with a transaction.
+    /// The write of a head: the log begins at `group`, with the transaction `first`.
     pub fn head(&self, group: Group, first: Place) -> Write {
         let pass = self.area.pass(group);
         let head = Head { group: group % self.area.groups, pass, first };

@@ -33,11 +33,11 @@ struct Stream {
     entries: Vec<Composed>,
     /// The newest version of each line.
     newest: BTreeMap<Line, (u64, Number)>,
-    /// As whom the transaction that runs writes to the log.
+    /// The number under which the running transaction writes to the log.
     number: u64,
 }
 
-/// What an aborted transaction left in a line on its way.
+/// What an aborted transaction leaves in the lines that leave the caches early.
 const ABORTED: u64 = 200;
 
 /// What a transaction leaves in a line: its number, from 1, in every byte.
@@ -51,12 +51,13 @@ impl Stream {
         Stream { window, how, rules, entries: Vec::new(), newest, number: 0 }
     }
 
-    /// A transaction that stored to some lines ends.
+    /// Ends a transaction that stored to some lines.
     fn end(&mut self, lines: &[u64]) {
         self.end_with(lines, 0);
     }
 
-    /// The first `early` of them had left the caches before.
+    /// Ends a transaction that stored to some lines, the first `early` of which left the caches
+    /// before.
     fn end_with(&mut self, lines: &[u64], early: u64) {
         let place = self.window.next();
         let running = self.log_early(lines, early, place + 1);
@@ -77,8 +78,8 @@ impl Stream {
         }
     }
 
-    /// A transaction is aborted that had stored to some lines, of which the first `early` had left
-    /// the caches.
+    /// Aborts a transaction that had stored to some lines, the first `early` of which had left the
+    /// caches.
     fn abort_with(&mut self, lines: &[u64], early: u64) {
         self.log_early(lines, early, ABORTED);
         let receipt = self.window.next() as usize;
@@ -95,7 +96,7 @@ impl Stream {
         running
     }
 
-    /// The newest version of a line leaves for the log.
+    /// Sends the newest version of a line to the log.
     fn evict(&mut self, line: u64) {
         if let Some(&(by, number)) = self.newest.get(&Line(line))
             && let Some(data) = self.window.issue(by, number)
@@ -156,7 +157,7 @@ fn left(transactions: &[Vec<u64>]) -> Vec<u64> {
     lines
 }
 
-/// Whether the lines are what some prefix left, and how long the longest such prefix is.
+/// The length of the longest prefix of the transactions that left the lines so, if there is one.
 fn prefix(transactions: &[Vec<u64>], lines: &[u64]) -> Option<u64> {
     let is = |count: &usize| left(&transactions[..*count]) == lines;
     (0..=transactions.len()).rev().find(is).map(|count| count as u64)
@@ -254,8 +255,8 @@ fn an_aborted_transaction_is_complete_and_empty() {
     }
 }
 
-/// An aborted transaction has taken the place of no version: the one before is absorbed by whoever
-/// stores next.
+/// An aborted transaction has taken the place of no version: the next transaction that stores to
+/// the line absorbs the version before it.
 #[test]
 fn a_version_before_an_aborted_one_is_the_newest_again() {
     let mut stream = Stream::new(CARRY, LocRules::default());
@@ -267,7 +268,7 @@ fn a_version_before_an_aborted_one_is_the_newest_again() {
     assert_eq!(recovered(&stream, &stream.rules, |_| true)[..4], [3, 1, 0, 0]);
 }
 
-/// One random stream, one random set of survivors; whether recovery is right.
+/// Whether recovery is right with one random stream and one random set of survivors.
 fn is_right(seed: u64, how: Commit, rules: &LocRules) -> bool {
     let mut state = seed;
     let mut draw = |below: u64| {
@@ -295,7 +296,7 @@ fn is_right(seed: u64, how: Commit, rules: &LocRules) -> bool {
             _ => (),
         }
     }
-    // Most survive, since little is acknowledged otherwise.
+    // Most entries survive, since little is acknowledged otherwise.
     let odds = [2, 8, 40][draw(3) as usize];
     let survivors: Vec<bool> = stream.entries.iter().map(|_| draw(odds) > 0).collect();
     let lines = recovered(&stream, rules, |index| survivors[index]);
@@ -336,8 +337,6 @@ fn each_wrong_rule_is_found() {
     }
 }
 
-/// Counting absorbed blocks of whoever is not complete does no harm as long as the prefix is
-/// closed: who absorbed them ends it. It does without that.
 /// A block's own word has room for a count of 255: with more blocks, the count is an entry.
 #[test]
 fn a_count_that_no_block_has_room_for_is_an_entry() {
@@ -374,6 +373,8 @@ fn what_the_log_writes_is_counted_as_what_it_is() {
     assert_eq!(classes, [Class::Log, Class::Metadata, Class::Commit, Class::Metadata]);
 }
 
+/// Counting absorbed blocks of a transaction that is not complete does no harm as long as the
+/// prefix is closed, since that transaction ends it. Without a closed prefix it does harm.
 #[test]
 fn counting_what_is_committed_follows_from_the_closed_prefix() {
     let counted = LocRules::default().without("count_committed");
@@ -383,9 +384,9 @@ fn counting_what_is_committed_follows_from_the_closed_prefix() {
     assert!(of(&open) > of(&LocRules::default().without("closure_trim")));
 }
 
-/// With metadata in bursts a block holds words of entries only if the word beside it says so: while
-/// data are written over such words, that one is still of the pass before, and what of the data is
-/// there may look like entries.
+/// With metadata in bursts a block holds words of entries only if the word beside it says so. While
+/// data are written over such words, the word beside is still of the pass before, and the part of
+/// the data that is there may look like entries.
 #[test]
 fn data_are_not_taken_for_entries() {
     let mut config = Config::default();
@@ -404,7 +405,7 @@ fn data_are_not_taken_for_entries() {
     }
 }
 
-/// Lines of a group are its own, and metadata go through all banks that take turns by line.
+/// The lines of a group are its own, and metadata go through all banks that take turns by line.
 #[test]
 fn groups_that_are_turned_share_no_line_and_no_bank() {
     let mut config = Config::default();

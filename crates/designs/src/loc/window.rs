@@ -4,9 +4,9 @@
 //! first ..= truncated before | .. durable .. | .. drained .. | ended, nothing of them in the log yet
 //! ```
 //!
-//! What a transaction left in a line is a *version*. When a transaction ends that stored to a line
-//! of which the last version has not been issued to the log, its own version absorbs that one
-//! (write coalescing), and a dependency pair remembers it.
+//! What a transaction left in a line is a *version*. When a transaction ends, its version of a line
+//! absorbs the last one before it, if that has not been issued to the log (write coalescing), and a
+//! dependency pair remembers it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use model::units::{CoreId, Cycle, Line, LineData};
 use super::LocRules;
 use super::entry::{COUNT_MAX, Entry, Place, Running};
 
-/// The number of a version among all of the window's, in the order of their transactions.
+/// The number of a version among all versions of the window, in the order of their transactions.
 pub type Number = u64;
 
 /// What a transaction left in a line.
@@ -30,7 +30,7 @@ pub struct Version {
 /// What has become of a version on its way to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Issue {
-    /// Nothing yet; the caches hold it, newest or old.
+    /// Nothing yet; the caches hold it, as the newest version or as an old one.
     Kept,
     /// It was sent, or waits in the queue of the log.
     Sent,
@@ -44,32 +44,32 @@ pub struct Transaction {
     pub core: CoreId,
     /// The numbers of its versions, one for each line that it stored to.
     pub versions: Range<Number>,
-    /// Versions that have not been issued or absorbed.
+    /// How many versions have been neither issued nor absorbed.
     pub kept: u64,
-    /// Entries that it has in the log, or in its queue, without those of its drain.
+    /// How many entries it has in the log, or in the log's queue, without those of its drain.
     pub issued: u64,
-    /// As whom it wrote entries before it ended, if it did.
+    /// The name under which it wrote entries before it ended, if it did.
     pub early: Option<Running>,
     /// When its last store has left its core.
     pub left: Cycle,
     /// Where its entries go ([`super::drain`]).
     pub receipt: usize,
-    /// Its versions that others absorbed: by whom, and how many. The last is its carrier, if it
-    /// needs one.
+    /// Its versions that others absorbed: by which transaction, and how many. The last of these is
+    /// its carrier, if it needs one.
     pub absorbed: Vec<(Place, u64)>,
-    /// The versions of others that it absorbed: whose, and how many.
+    /// The versions of others that it absorbed: of which transaction, and how many.
     absorbs: Vec<(Place, u64)>,
-    /// Notes of transactions that it absorbed whole.
+    /// Notes of transactions that have no block left, which it carries for them.
     carried: Vec<Note>,
-    /// It was aborted, has no version, and is not marked as complete.
+    /// Whether it was aborted, has no version, and is not marked as complete.
     is_unmarked: bool,
-    /// Its commit record has been sent, and is durable (H-WAL).
+    /// Whether its commit record has been sent, and whether it is durable (H-WAL).
     pub recorded: (bool, bool),
-    /// Lines of which it has a version and memory has none as new.
+    /// How many lines it has a version of that memory does not have as new.
     pub not_home: u64,
 }
 
-/// A metadata word without a block, before it is known whose entry it will be.
+/// A metadata word without a block, before it is known to whose entries it will belong.
 #[derive(Clone, Copy, Debug)]
 enum Note {
     Count { of: Place, count: u64 },
@@ -89,11 +89,11 @@ pub struct Composed {
 #[derive(Default)]
 pub struct Window {
     transactions: VecDeque<Transaction>,
-    /// What they left in lines, one transaction's versions after another's, and the number of the
-    /// first of them.
+    /// What they left in lines, one transaction's versions after another's; `first_version` is the
+    /// number of the first of these.
     versions: VecDeque<Version>,
     first_version: Number,
-    /// The first that is not truncated, not durable, not drained.
+    /// The first transaction that is not truncated, not durable, not drained.
     pub first: Place,
     pub durable: Place,
     pub drained: Place,
@@ -102,14 +102,14 @@ pub struct Window {
 /// How transactions are committed.
 #[derive(Clone, Copy, Debug)]
 pub struct Commit {
-    /// By a record of its own, and not by a count.
+    /// Whether by a record of its own, and not by a count.
     pub record: bool,
-    /// The last version of a transaction that is not issued is never absorbed.
+    /// Whether the last version of a transaction that is not issued is never absorbed.
     pub pin: bool,
 }
 
 impl Transaction {
-    /// A transaction of a core that ends, whose last store leaves the core at a cycle.
+    /// A transaction of a core that ends, whose last store leaves the core at `left`.
     pub fn new(
         (core, left): (CoreId, Cycle),
         early: Option<Running>,
@@ -133,8 +133,8 @@ impl Transaction {
         }
     }
 
-    /// A transaction that is aborted and has entries in the log. Recovery must find it complete, or
-    /// it would end the prefix there; its TxCnt is that of the entry that says so.
+    /// An aborted transaction that has entries in the log. Recovery must find it complete, or it
+    /// would end the prefix there; its TxCnt counts the entry that says so.
     pub fn aborted(core: (CoreId, Cycle), receipt: usize, rules: &LocRules) -> Transaction {
         let is_unmarked = !rules.mark_aborted;
         let recorded = (is_unmarked, is_unmarked);
@@ -144,7 +144,7 @@ impl Transaction {
 }
 
 impl Window {
-    /// An empty window, whose next transaction has a given place.
+    /// An empty window, whose next transaction has the place `first`.
     pub fn beginning_at(first: Place) -> Window {
         Window { first, durable: first, drained: first, ..Window::default() }
     }
@@ -169,7 +169,7 @@ impl Window {
         &self.versions[(number - self.first_version) as usize]
     }
 
-    /// The number of the first of them.
+    /// The number of the first of these versions.
     pub fn first_version(&self) -> Number {
         self.first_version
     }
@@ -182,14 +182,14 @@ impl Window {
         self.first_version + self.versions.len() as u64
     }
 
-    /// A transaction ends.
+    /// Adds a transaction that ends. Returns its place.
     pub fn push(&mut self, transaction: Transaction) -> Place {
         let versions = self.next_version()..self.next_version();
         self.transactions.push_back(Transaction { versions, ..transaction });
         self.next() - 1
     }
 
-    /// It is the last that has ended, and left this version.
+    /// Adds a version that the last transaction that ended left. Returns its number.
     pub fn push_version(&mut self, version: Version) -> Number {
         let number = self.next_version();
         let transaction = self.transactions.back_mut().expect("a transaction has ended");
@@ -200,8 +200,8 @@ impl Window {
         number
     }
 
-    /// The transaction at `by` absorbs a version of another, if that has not been issued; whether
-    /// it does.
+    /// Lets the transaction at `by` absorb a version of another, if that has not been issued.
+    /// Returns whether it does.
     pub fn absorb(
         &mut self,
         by: Place,
@@ -227,7 +227,8 @@ impl Window {
         true
     }
 
-    /// A version leaves for the log before its transaction is drained: its bytes, if it had not.
+    /// Issues a version before its transaction is drained. Returns its bytes, if it was kept until
+    /// now.
     pub fn issue(&mut self, place: Place, number: Number) -> Option<LineData> {
         let version = self.version_mut(number);
         if version.state != Issue::Kept {
@@ -241,8 +242,8 @@ impl Window {
         Some(data)
     }
 
-    /// The transactions that must be drained with those before `end`: up to the last that has
-    /// absorbed one of them.
+    /// The end of the transactions that must be drained with those before `end`: behind the last
+    /// one that has absorbed a version of theirs.
     pub fn closure(&self, end: Place) -> Place {
         let mut end = end;
         let mut place = self.drained;
@@ -254,7 +255,7 @@ impl Window {
         end
     }
 
-    /// The entries of all transactions before `end`, which are drained by that.
+    /// Adds the entries of all transactions before `end`, which are drained by that.
     pub fn compose(
         &mut self,
         end: Place,
@@ -303,8 +304,8 @@ impl Window {
         let mut count = elsewhere + transaction.kept + notes.len() as u64;
         if how.record {
             if versions.is_empty() {
-                // A group has room for one record: the transaction needs an entry in one of its
-                // own.
+                // A group has room for one record, so the transaction needs an entry in a group of
+                // its own.
                 notes.push(Note::Count { of: place, count: 1 });
             }
             count = 0;
@@ -330,8 +331,8 @@ impl Window {
         }
     }
 
-    /// The end of the durable prefix, if `is_written` says of which drained transactions all
-    /// entries are durable: the longest in which each has, and nobody depends on one outside.
+    /// The end of the durable prefix, where `is_written` says of which drained transactions all
+    /// entries are durable: the longest prefix of these in which none depends on one outside.
     pub fn settled(&self, is_written: impl Fn(&Transaction) -> bool, rules: &LocRules) -> Place {
         let written = |place: &Place| is_written(self.get(*place));
         let mut end = if rules.acknowledge_in_order {
@@ -355,13 +356,13 @@ impl Window {
         self.versions.range(..self.count_before(end))
     }
 
-    /// How many versions those are.
+    /// How many versions the transactions before `end` have.
     fn count_before(&self, end: Place) -> usize {
         let next = self.transactions.get((end - self.first) as usize);
         (next.map_or(self.next_version(), |next| next.versions.start) - self.first_version) as usize
     }
 
-    /// Forgets the transactions before `end`.
+    /// Forgets the transactions before `end`, and returns them.
     pub fn truncate(&mut self, end: Place) -> impl Iterator<Item = Transaction> + '_ {
         let count = end - self.first;
         let versions = self.count_before(end);
