@@ -8,8 +8,8 @@
 //! written to memory before a newer one takes its place in the last level. A pending line that has
 //! to leave the last level goes to an overflow area in memory.
 //!
-//! Recovery replays nothing. What the last level holds of transactions that did not commit is
-//! dropped, and of the others copied from the overflow area.
+//! Recovery replays nothing. It drops what the last level holds of transactions that did not
+//! commit, and copies lines of the others from the overflow area.
 //!
 //! The rules are those of specs/ordering.md section 14. What the paper is silent about, as far as
 //! is known here, is decided in docs/fidelity/decisions.md.
@@ -58,9 +58,10 @@ model::params! {
     }
 }
 
-/// A committed version is written out when a transaction first stores to its line.
+/// The choice of `write_out` under which a line's first store has its committed version written
+/// out.
 const AT_STORE: u64 = choice::<KilnParams>("write_out", "store");
-/// It is not written out: it is kept in another way of its set.
+/// The choice of `write_out` under which a committed version is kept in another way of its set.
 const OTHER_WAY: u64 = choice::<KilnParams>("write_out", "never");
 
 model::rules! {
@@ -120,18 +121,18 @@ pub struct Kiln {
     counts: Counts,
 }
 
-/// What is due.
+/// The timed events of Kiln.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KilnEvent {
     /// A version of a line reaches the last level.
     Arrive(usize),
     /// A write of the last level is durable, and the answer leaves its controller.
     Durable(Written),
-    /// The last level hears of it.
+    /// The last level hears that a write of it is durable.
     Heard(Written),
     /// A core's transaction is committed: its status changes.
     Status(CoreId, u16),
-    /// One that is aborted has been dropped.
+    /// The versions of a core's aborted transaction have been dropped.
     Dropped(CoreId, u16),
     /// No line has a TxID any longer.
     Untagged(u16),
@@ -140,7 +141,7 @@ pub enum KilnEvent {
 /// What the last level wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// A version that left it, or is to be replaced there, to its place.
+    /// A version that left the last level, or is to be replaced there, to its place.
     Home(Line, u64),
     /// A line to its slot of the overflow area.
     Overflowed(u32),
@@ -264,7 +265,7 @@ impl Design for Kiln {
         self.last.owner(line).is_some()
     }
 
-    /// The last level hears of it when the answer has come back.
+    /// The last level hears of a durable write when the answer has come back.
     fn hears_at_once(&self, _event: &KilnEvent) -> bool {
         false
     }
@@ -312,7 +313,7 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
     };
     let volatile =
         |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
-    // What another way keeps takes no line's place in the model: there may be one for each line.
+    // A version in another way takes no line's place in the model: there may be one for each line.
     let lines = config.llc.size / LINE_BYTES;
     let older = if params.write_out == OTHER_WAY { lines } else { 0 };
     vec![

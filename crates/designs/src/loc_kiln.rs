@@ -2,17 +2,18 @@
 //! non-volatile last level of Kiln (MICRO 2013) in the place of the log.
 //!
 //! There is no status table. Every line in the last level has the TxID of the transaction that left
-//! it, and one of a transaction's has its TxCnt; a transaction is committed when as many lines are
-//! there as that says. So transactions go on before they are durable, their lines reach the last
-//! level in any order, and of a line that several of them stored to only the last version need
-//! reach it: the window, the dependency pairs and the counting are those of [`loc`](crate::loc).
+//! it, and one line of each transaction has its TxCnt. A transaction is committed when as many of
+//! its lines are there as the TxCnt says. So transactions go on before they are durable, and their
+//! lines reach the last level in any order; if several of them stored to a line, only the last
+//! version need reach it. The window, the dependency pairs and the counting are those of
+//! [`loc`](crate::loc).
 //!
 //! What LOC calls versions lie in the last level side by side, so a newer one does not wait until
-//! an older one is in memory. A register holds the last transaction that is *retired*: those up to
-//! it are committed without being counted, and only their lines may lose their TxIDs and leave. A
-//! line of a later one that has to leave goes to the overflow area in memory.
+//! an older one is in memory. A register holds the last transaction that is *retired*: transactions
+//! up to it are committed without being counted, and only their lines may lose their TxIDs and
+//! leave. A line of a later transaction that has to leave goes to the overflow area in memory.
 //!
-//! The slides say that LOC and Kiln combine; how follows specs/ordering.md section 14.4.
+//! The slides say that LOC and Kiln combine; how they do follows specs/ordering.md section 14.4.
 
 use model::design::{
     Abort, Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind,
@@ -64,7 +65,7 @@ model::params! {
     }
 }
 
-/// When the window is full its oldest transaction is drained.
+/// The choice of `drain` under which a full window drains its oldest transaction.
 const OLDEST: u64 = choice::<LocKilnParams>("drain", "oldest");
 
 model::rules! {
@@ -154,14 +155,14 @@ pub struct LocKiln {
     counts: Counts,
 }
 
-/// What is due.
+/// The timed events of LOC over Kiln.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocKilnEvent {
     /// An entry reaches the last level.
     Arrive(usize),
     /// A write of the last level is durable, and the answer leaves its controller.
     Durable(Written),
-    /// The last level hears of it.
+    /// The last level hears that a write of it is durable.
     Heard(Written),
     /// The transactions before a place are retired.
     Retire(u64),
@@ -297,7 +298,7 @@ impl Design for LocKiln {
         self.last.is_undurable(line, self.transactions.window.durable)
     }
 
-    /// The last level hears of it when the answer has come back.
+    /// The last level hears of a durable write when the answer has come back.
     fn hears_at_once(&self, _event: &LocKilnEvent) -> bool {
         false
     }

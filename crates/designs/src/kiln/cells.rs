@@ -70,7 +70,7 @@ fn tag_word(tag: Option<u16>, age: u64) -> u64 {
     tag.map_or(0, |id| TAGGED | u64::from(id)) | age << AGE
 }
 
-/// What is saved of a version.
+/// A version as it is saved.
 struct Kept<'a> {
     line: Line,
     tag: Option<u16>,
@@ -79,7 +79,7 @@ struct Kept<'a> {
 }
 
 impl Kiln {
-    /// Says what the cells hold.
+    /// Saves what the cells hold.
     pub(super) fn save(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         let held = self.last.held().map(|version| Kept {
             line: version.line,
@@ -137,8 +137,8 @@ struct Found {
     bytes: Line,
 }
 
-/// What a load finds from now on. The committed lines of the last level stay there; the image,
-/// which is of memory, gets them.
+/// Makes the image what loads find from now on. In the hardware the committed lines of the last
+/// level stay there; the image, which is of memory, gets them.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Kiln>) -> Result<(), PowerLoss> {
     let Setup { params, rules, shape } = setup;
     let cells = Cells::new(shape, params);
@@ -160,7 +160,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Kiln>) -> Result<(), Pow
         let bytes = *image.line(found.bytes);
         image.set_line(line, &bytes, u64::MAX)?;
     }
-    // In the hardware nothing is copied, so there is nothing to be fenced: that is the image's.
+    // In the hardware nothing is copied and nothing is fenced: the fence is the image's.
     image.fence();
     image.set_word(Word::of(cells.any()), 0)
 }

@@ -8,7 +8,7 @@ use model::units::{CoreId, Cycle, Line, PerCore};
 use super::lines::Owner;
 use super::{Kiln, KilnEvent};
 
-/// What the cores' transactions are, and the status table.
+/// The transactions of the cores, and the status table.
 pub struct Transactions {
     cores: PerCore<Core>,
     rows: Vec<Row>,
@@ -20,7 +20,7 @@ pub struct Transactions {
 /// A row of the status table, with what is kept beside it.
 #[derive(Debug, Default)]
 struct Row {
-    /// The status: of the transaction that had the TxID last.
+    /// The status: whether the transaction that had the TxID last is committed.
     committed: bool,
     /// The lines that have the TxID, from the FIFOs.
     lines: Vec<Line>,
@@ -30,11 +30,11 @@ struct Row {
 #[derive(Debug, Default)]
 struct Core {
     id: Option<u16>,
-    /// It has ended, under this TxID, and its status has not been told to change.
+    /// The TxID under which it has ended, until its status is told to change.
     ends: Option<u16>,
     /// The line that it stored to last.
     last: Option<Line>,
-    /// Versions and slots that are on their way.
+    /// How many versions and slots are on their way.
     expected: u64,
     /// When the last level has been told of all of its lines.
     ready: Cycle,
@@ -60,7 +60,7 @@ impl Transactions {
         self.rows.iter().map(|row| row.committed)
     }
 
-    /// Something of a core's transaction is on its way.
+    /// Notes that a version or a slot of a core's transaction is on its way.
     pub fn expect(&mut self, core: CoreId) {
         self.cores[core].expected += 1;
     }
@@ -74,7 +74,7 @@ impl Transactions {
 }
 
 impl Kiln {
-    /// A transaction begins: it gets a TxID, or waits for one.
+    /// Gives a transaction that begins a TxID, or lets its core wait for one.
     pub(super) fn take_id(&mut self, tx: &Tx) -> Progress {
         if self.transactions.give_id(tx.core) {
             return Progress::Done(tx.at);
@@ -84,7 +84,7 @@ impl Kiln {
         Progress::Wait
     }
 
-    /// A transaction stores to a line.
+    /// Marks a line to which a transaction stores.
     pub(super) fn mark(&mut self, store: &Store, below: &mut Below<KilnEvent>) {
         let Store { core, at, .. } = *store;
         let line = store.word.line();
@@ -103,7 +103,7 @@ impl Kiln {
         }
     }
 
-    /// A transaction ends: what the levels above the last have of it is cleaned into that.
+    /// Ends a transaction: cleans its lines from the levels above into the last level.
     pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<KilnEvent>) -> Progress {
         let core = tx.core;
         let state = &mut self.transactions.cores[core];
@@ -132,7 +132,7 @@ impl Kiln {
         Progress::Wait
     }
 
-    /// A transaction is aborted: all levels drop what they have of it, and then it goes on.
+    /// Aborts a transaction: all levels drop what they have of it, and then the core goes on.
     pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<KilnEvent>) -> Progress {
         let state = &mut self.transactions.cores[tx.core];
         state.last = None;
@@ -141,14 +141,14 @@ impl Kiln {
         if lines == 0 {
             return Progress::Done(tx.at);
         }
-        // The FIFOs say which lines they are, one a cycle.
+        // The FIFOs say which lines these are, one a cycle.
         let done = tx.stored.max(tx.at) + self.walk + lines;
         below.at(done, KilnEvent::Dropped(tx.core, id));
         Progress::Wait
     }
 
-    /// The versions of an aborted transaction are dropped, in the last level, on their way there,
-    /// and in the overflow area. Its status stays what it is until then.
+    /// Drops the versions of an aborted transaction, in the last level, on their way there, and in
+    /// the overflow area. Its status stays what it is until then.
     pub(super) fn drop_versions(
         &mut self,
         core: CoreId,
@@ -172,7 +172,7 @@ impl Kiln {
         below.retry(core, at);
     }
 
-    /// Something of a core's transaction is where it survives.
+    /// Notes that a version or a slot of a core's transaction is where it survives.
     pub(super) fn arrived(
         &mut self,
         counted: Option<CoreId>,
@@ -188,7 +188,7 @@ impl Kiln {
         }
     }
 
-    /// All of a transaction is where it survives at `at`: then its status is written.
+    /// Has the status of a core's transaction written, all of which is where it survives at `at`.
     fn commit_at(&mut self, core: CoreId, at: Cycle, below: &mut Below<KilnEvent>) {
         let Some(id) = self.transactions.cores[core].ends.take() else { return };
         below.at(at + self.write, KilnEvent::Status(core, id));
@@ -197,7 +197,7 @@ impl Kiln {
         }
     }
 
-    /// The status changes: the transaction is committed.
+    /// Changes the status of a transaction, which commits it.
     pub(super) fn change_status(
         &mut self,
         core: CoreId,
@@ -233,7 +233,7 @@ impl Kiln {
         }
     }
 
-    /// No line of a committed transaction has its TxID any longer.
+    /// Takes the TxID of a committed transaction from all of its lines.
     pub(super) fn untag(&mut self, id: u16, at: Cycle, below: &mut Below<KilnEvent>) {
         if !self.rules.reuse_after_tags {
             return;
@@ -247,7 +247,7 @@ impl Kiln {
         self.release(id, at, below);
     }
 
-    /// A TxID may be used again.
+    /// Frees a TxID, for the core that has waited longest for one.
     fn release(&mut self, id: u16, at: Cycle, below: &mut Below<KilnEvent>) {
         let row = &mut self.transactions.rows[usize::from(id)];
         row.committed = true;

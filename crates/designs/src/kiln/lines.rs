@@ -17,7 +17,7 @@ use crate::parts::overflow::{self, Overflow};
 pub struct Version {
     pub line: Line,
     pub data: LineData,
-    /// The TxID that it has; a line without is committed.
+    /// The TxID that it has; a line without one is committed.
     pub tag: Option<u16>,
     /// Later versions have later stamps.
     pub stamp: u64,
@@ -37,11 +37,11 @@ pub struct Owner {
 struct Held {
     /// Its number among [`LastLevel::versions`].
     version: usize,
-    /// It is on its way to memory, since a newer one is to take its place.
+    /// Whether it is on its way to memory, since a newer one is to take its place.
     written_out: bool,
 }
 
-/// What there is of a line beside the copy in memory. Versions are given by their numbers: a table
+/// The versions of a line beside the copy in memory. Versions are given by their numbers: a table
 /// of lines that had their bytes would be too large for the caches of the host.
 #[derive(Debug, Default)]
 struct LineState {
@@ -50,11 +50,11 @@ struct LineState {
     held: Option<Held>,
     /// The committed version that lies in another way while the one that is held is pending.
     older: Option<usize>,
-    /// Versions that have arrived and wait until the one that is held is home.
+    /// Versions that have arrived and wait until the held one is home.
     waiting: VecDeque<usize>,
-    /// Versions that are on their way to the last level.
+    /// How many versions are on their way to the last level.
     coming: u32,
-    /// When it left the last level, as a stamp: versions that were sent before went with it.
+    /// The stamp at which it left the last level: versions that were sent before went with it.
     left: u64,
     /// The slot of the overflow area that has its pending version.
     slot: Option<u32>,
@@ -80,7 +80,7 @@ pub struct LastLevel {
     lines: LineMap<LineState>,
     /// Versions in the last level, and on their way to it.
     versions: Slab<Version>,
-    /// Committed versions that have left and that memory has not: the write-back buffer.
+    /// Committed versions that have left and that memory does not have: the write-back buffer.
     leaving: VecDeque<Version>,
     pub overflow: Overflow<About>,
     stamp: u64,
@@ -102,12 +102,12 @@ impl LastLevel {
         self.lines.get(&line)?.owner
     }
 
-    /// Makes a transaction the owner of a line; whether it was not.
+    /// Makes a transaction the owner of a line. Returns whether it was not.
     pub fn own(&mut self, line: Line, owner: Owner) -> bool {
         self.lines.entry(line).or_default().owner.replace(owner) != Some(owner)
     }
 
-    /// A transaction is committed: it owns a line no longer. Whether it did.
+    /// Takes a line from a transaction that owns it no longer. Returns whether it did.
     pub fn disown(&mut self, line: Line, owner: Owner) -> bool {
         let Some(state) = self.lines.get_mut(&line) else { return false };
         if state.owner != Some(owner) {
@@ -122,16 +122,16 @@ impl LastLevel {
         true
     }
 
-    /// Drops what there is of a line that a transaction stored to and that is aborted: the
-    /// committed version is in memory, or in another way. Returns who counts on versions that had
-    /// arrived and waited. If the caches have the line it stays dirty, also where it was not.
+    /// Drops the versions of a line of an aborted transaction; the committed version is in memory,
+    /// or in another way. Returns the cores that count on versions that had arrived and waited. If
+    /// the caches have the line it stays dirty, even if it was not.
     pub fn drop_pending(&mut self, line: Line, owner: Owner) -> Vec<CoreId> {
         let stamp = self.next_stamp();
         let Some(state) = self.lines.get_mut(&line) else { return Vec::new() };
         if state.owner != Some(owner) {
             return Vec::new();
         }
-        // What is on its way is dropped when it arrives.
+        // A version that is on its way is dropped when it arrives.
         state.left = stamp;
         let versions = &mut self.versions;
         let is_its = |held: &mut Held| versions[held.version].tag == Some(owner.id);
@@ -166,8 +166,8 @@ impl LastLevel {
         self.lines.get(&line).is_some_and(|state| state.slot.is_some())
     }
 
-    /// Everything that the cells of the last level and of the write-back buffer hold, and memory
-    /// may not.
+    /// The versions that the cells of the last level and of the write-back buffer hold, and memory
+    /// may not have.
     pub fn held(&self) -> impl Iterator<Item = &Version> {
         let numbers = self.lines.values().flat_map(LineState::versions);
         numbers.map(|number| &self.versions[number]).chain(&self.leaving)
@@ -190,7 +190,7 @@ impl LastLevel {
     }
 }
 
-/// The last level is told of a write.
+/// Has the last level told of a write.
 fn notify(written: Written) -> Notify<KilnEvent> {
     Notify::Design(KilnEvent::Durable(written))
 }
@@ -216,7 +216,7 @@ impl Kiln {
         below.at(arrival, KilnEvent::Arrive(number));
     }
 
-    /// A version reaches the last level.
+    /// Takes in a version that reaches the last level.
     pub(super) fn arrive(&mut self, number: usize, at: Cycle, below: &mut Below<KilnEvent>) {
         let Version { line, stamp, counted, .. } = self.last.versions[number];
         let state = self.last.lines.get_mut(&line).expect("a version of it is coming");
@@ -239,7 +239,7 @@ impl Kiln {
     }
 
     /// Whether the version that the last level holds is committed, so that it must be home before a
-    /// newer one takes its place. It is then on its way.
+    /// newer one takes its place. If so, it is on its way there afterwards.
     fn must_wait(&mut self, newer: usize, at: Cycle, below: &mut Below<KilnEvent>) -> bool {
         let Version { line, tag, .. } = self.last.versions[newer];
         let Some(state) = self.last.lines.get_mut(&line) else { return false };
@@ -261,7 +261,7 @@ impl Kiln {
         true
     }
 
-    /// Writes the committed version that the last level holds to memory, where it stays meanwhile.
+    /// Writes the committed version that the last level holds to memory; it stays there meanwhile.
     pub(super) fn write_out(&mut self, line: Line, at: Cycle, below: &mut Below<KilnEvent>) {
         let Some(state) = self.last.lines.get_mut(&line) else { return };
         let Some(held) = &mut state.held else { return };
@@ -275,14 +275,14 @@ impl Kiln {
         below.send(at, write, notify(Written::Home(line, stamp)));
     }
 
-    /// A version takes its place in the last level.
+    /// Puts a version into its place in the last level.
     fn enter(&mut self, number: usize, at: Cycle, below: &mut Below<KilnEvent>) {
         let Version { line, tag, counted, .. } = self.last.versions[number];
         let state = self.last.lines.entry(line).or_default();
         if let Some(before) = state.held.replace(Held { version: number, written_out: false }) {
             self.last.versions.remove(before.version);
         }
-        // The last level has a newer version than a slot of the same transaction.
+        // The last level now has a newer version than a slot of the same transaction.
         let overflow = &mut self.last.overflow;
         let is_older =
             |slot: &mut u32| overflow.get(*slot).is_some_and(|slot| tag == slot.about.tag);
@@ -292,8 +292,8 @@ impl Kiln {
         self.arrived(counted, at, below);
     }
 
-    /// A dirty line leaves the caches, with what is on its way into the last level: for the
-    /// overflow area if it is pending, for its place in memory if not.
+    /// Sends a dirty line that leaves the caches, with what is on its way into the last level, to
+    /// the overflow area if it is pending, and otherwise to its place in memory.
     pub(super) fn leave(
         &mut self,
         evict: &Evict,
@@ -334,7 +334,8 @@ impl Kiln {
         Disposition::Taken
     }
 
-    /// A committed version leaves the last level for memory, and is kept until it is there.
+    /// Sends a committed version that leaves the last level to memory, and keeps it until it is
+    /// there.
     fn depart(
         &mut self,
         version: Version,
@@ -352,7 +353,7 @@ impl Kiln {
         }
     }
 
-    /// A version that left, or that is to be replaced, is known to be home.
+    /// Handles the news that a version that left, or that is to be replaced, is home.
     pub(super) fn home(&mut self, line: Line, stamp: u64, at: Cycle, below: &mut Below<KilnEvent>) {
         self.last.leaving.retain(|version| version.stamp != stamp);
         let Some(state) = self.last.lines.get_mut(&line) else { return };
@@ -373,7 +374,7 @@ impl Kiln {
         self.last.forget_if_done(line);
     }
 
-    /// A pending line goes to the overflow area.
+    /// Sends a pending line to the overflow area.
     fn overflow(
         &mut self,
         line: Line,
@@ -403,7 +404,7 @@ impl Kiln {
         below.send(at, write, notify(Written::Overflowed(slot)));
     }
 
-    /// A write of a slot is known to be durable.
+    /// Handles the news that a write of a slot is durable.
     pub(super) fn overflowed(&mut self, number: u32, at: Cycle, below: &mut Below<KilnEvent>) {
         let (slot, _) = self.last.overflow.written(number);
         let core = slot.about.owner.core;
@@ -414,7 +415,7 @@ impl Kiln {
         self.arrived(counted, at, below);
     }
 
-    /// The lines of a committed transaction that are in the overflow area go home.
+    /// Sends the lines of a committed transaction that are in the overflow area home.
     pub(super) fn bring_home(&mut self, owner: Owner, at: Cycle, below: &mut Below<KilnEvent>) {
         let is_its = |about: &About| about.owner == owner && about.tag.is_some();
         let overflow = &mut self.last.overflow;

@@ -42,7 +42,7 @@ pub struct Cells {
     base: u64,
 }
 
-/// More lines than a last level has.
+/// Bytes from one table to the next, more than the lines of a last level take.
 const PART: u64 = 1 << 36;
 
 impl Cells {
@@ -67,7 +67,7 @@ impl Cells {
     }
 }
 
-/// What is saved of a version.
+/// A version as it is saved.
 struct Kept<'a> {
     line: Line,
     by: Place,
@@ -76,7 +76,7 @@ struct Kept<'a> {
 }
 
 impl LocKiln {
-    /// Says what the cells hold.
+    /// Saves what the cells hold.
     pub(super) fn save(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
         let held = self.last.held().map(|held| Kept {
             line: held.line,
@@ -124,8 +124,8 @@ impl LocKiln {
     }
 }
 
-/// What a load finds from now on. The committed lines of the last level stay there; the image,
-/// which is of memory, gets them.
+/// Makes the image what loads find from now on. In the hardware the committed lines of the last
+/// level stay there; the image, which is of memory, gets them.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, LocKiln>) -> Result<(), PowerLoss> {
     let cells = Cells::new(setup.shape);
     let word = |address| image.word(Word::of(address));
@@ -153,7 +153,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, LocKiln>) -> Result<(), 
             scan.add(note, 0, Line(0));
         }
     }
-    // Those of retired transactions first, the oldest first.
+    // The versions of retired transactions come first, the oldest first.
     let mut versions: Vec<(Line, Line)> =
         old.into_iter().map(|((line, _), bytes)| (line, bytes)).collect();
     for place in scan.committed(retired, false, &setup.rules.shared()) {
@@ -168,7 +168,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, LocKiln>) -> Result<(), 
         let bytes = *image.line(bytes);
         image.set_line(line, &bytes, u64::MAX)?;
     }
-    // In the hardware nothing is copied, so there is nothing to be fenced: that is the image's.
+    // In the hardware nothing is copied and nothing is fenced: the fence is the image's.
     image.fence();
     image.set_word(Word::of(cells.register(4)), 0)
 }

@@ -24,38 +24,38 @@ pub struct Held {
     /// The transaction that left it, and its TxCnt if this is the line that has it.
     pub by: Place,
     pub count: u64,
-    /// It left the last level as so manieth; 0 if it has not.
+    /// Its number among the versions that left the last level; 0 if it has not.
     stamp: u64,
     /// The slot of the overflow area that it is on its way to.
     pub moves_to: Option<u32>,
 }
 
-/// What there is of a line beside the copy in memory.
+/// The versions of a line beside the copy in memory.
 #[derive(Debug, Default)]
 struct LineState {
-    /// The core whose transaction stored to it last and runs.
+    /// The core whose running transaction stored to it last.
     running: Option<CoreId>,
     /// Versions of transactions that have ended and are not retired, oldest first: the place of the
     /// transaction, and which of its versions it is.
     ended: Few<(Place, Number)>,
-    /// Those in the last level, oldest first; the first may be retired.
+    /// Its versions in the last level, oldest first; the first may be retired.
     held: VecDeque<Held>,
-    /// The slot of the overflow area that has the bytes of the transaction that runs.
+    /// The slot of the overflow area that has the bytes of the running transaction.
     running_slot: Option<u32>,
-    /// Slots of the overflow area with versions of it.
+    /// How many slots of the overflow area have versions of it.
     slots: u32,
 }
 
 /// What the overflow table says of a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// As in [`Held`]; `None` is a transaction that runs, of which nothing counts.
+    /// As in [`Held`]; `None` for a running transaction, of which nothing counts.
     pub tag: Option<(Place, u64)>,
-    /// Its transaction waits for it to arrive.
+    /// Whether its transaction waits for it to arrive.
     expected: bool,
-    /// It has arrived.
+    /// Whether it has arrived.
     pub is_there: bool,
-    /// It is on its way home.
+    /// Whether it is on its way home.
     goes_home: bool,
 }
 
@@ -77,12 +77,12 @@ struct Coming {
 pub struct LastLevel {
     lines: LineMap<LineState>,
     coming: Slab<Coming>,
-    /// Versions that have left and are not where they go to yet: the write-back buffer.
+    /// Versions that have left and have not come to where they go: the write-back buffer.
     leaving: VecDeque<Held>,
     pub overflow: Overflow<About>,
-    /// Versions in the last level that are not the newest there of their lines.
+    /// How many versions in the last level are not the newest there of their lines.
     old: u64,
-    /// Versions of transactions that run or are not retired: each may need a slot.
+    /// How many versions are of transactions that run or are not retired: each may need a slot.
     unretired: u64,
     stamp: u64,
 }
@@ -100,14 +100,15 @@ impl LastLevel {
         }
     }
 
-    /// A core's transaction stores to a line; whether it had not.
+    /// Notes that a core's transaction stores to a line. Returns whether it had not.
     pub fn own(&mut self, line: Line, core: CoreId) -> bool {
         let before = self.lines.entry(line).or_default().running.replace(core);
         self.unretired += u64::from(before.is_none());
         before != Some(core)
     }
 
-    /// A core's transaction ends that stored to a line. The version before, if it is not retired.
+    /// Notes that a core's transaction that stored to a line ends. Returns the version before, if
+    /// that is not retired.
     pub fn end(
         &mut self,
         line: Line,
@@ -126,9 +127,9 @@ impl LastLevel {
         before
     }
 
-    /// A core's transaction is aborted that stored to a line. Whether no transaction that is not
-    /// retired has a version of it. If the caches have the line it stays dirty, also where it was
-    /// not.
+    /// Notes that a core's transaction that stored to a line is aborted. Returns whether no
+    /// transaction that is not retired has a version of the line. If the caches have the line it
+    /// stays dirty, even if it was not.
     pub fn drop_running(&mut self, line: Line, core: CoreId) -> bool {
         let Some(state) = self.lines.get_mut(&line) else { return true };
         let ran = state.running.take_if(|running| *running == core);
@@ -151,8 +152,8 @@ impl LastLevel {
         self.lines.get(&line).is_some_and(|state| state.slots > 0)
     }
 
-    /// Transactions before `end` are retired: of their versions the newest is enough. Whether no
-    /// transaction that is not has one of the line.
+    /// Retires a line's versions of transactions before `end`, of which the newest is enough.
+    /// Returns whether no later transaction has a version of the line.
     pub fn retire(&mut self, line: Line, end: Place) -> bool {
         let Some(state) = self.lines.get_mut(&line) else { return true };
         while state.ended.front().is_some_and(|&(place, _)| place < end) {
@@ -174,7 +175,7 @@ impl LastLevel {
         2 * (self.overflow.used() + self.unretired) > self.overflow.slots()
     }
 
-    /// A version that left is home: older ones are of no use.
+    /// Notes that a version that left is home: older ones are no longer needed.
     pub fn home(&mut self, line: Line, stamp: u64) {
         let index = self.leaving.iter().position(|held| held.stamp == stamp);
         if let Some(version) = index.and_then(|index| self.leaving.remove(index)) {
@@ -183,7 +184,7 @@ impl LastLevel {
         self.forget_if_done(line);
     }
 
-    /// The line of a slot is home: older versions are of no use.
+    /// Notes that the line of a slot is home: older versions are no longer needed.
     pub fn slot_home(&mut self, number: u32) {
         if let Some(slot) = self.overflow.get(number)
             && let Some((by, _)) = slot.about.tag
@@ -212,7 +213,7 @@ impl LastLevel {
         older.into_iter().for_each(|number| self.drop_slot(number));
     }
 
-    /// A slot is free, or will be when what is on its way there has arrived.
+    /// Drops a slot, which is free now, or will be when the writes under way to it have arrived.
     pub fn drop_slot(&mut self, number: u32) {
         let Some(line) = self.overflow.drop(number) else { return };
         if let Some(state) = self.lines.get_mut(&line) {
@@ -235,7 +236,8 @@ impl LastLevel {
         held || self.is_overflowed(line) && self.overflow.iter().any(|(_, slot)| newer(slot))
     }
 
-    /// What the cells of the last level and of the write-back buffer hold, and memory may not.
+    /// The versions that the cells of the last level and of the write-back buffer hold, and memory
+    /// may not have.
     pub fn held(&self) -> impl Iterator<Item = &Held> {
         self.lines.values().flat_map(|state| &state.held).chain(&self.leaving)
     }
@@ -257,7 +259,7 @@ impl LastLevel {
     }
 }
 
-/// The last level is told of a write.
+/// Has the last level told of a write.
 fn notify(written: Written) -> Notify<LocKilnEvent> {
     Notify::Design(LocKilnEvent::Durable(written))
 }
@@ -284,8 +286,8 @@ impl LocKiln {
         below.at(arrival, LocKilnEvent::Arrive(index));
     }
 
-    /// An entry reaches the last level. A line that has left it meanwhile, or that finds no room
-    /// beside its older versions, goes on to the overflow area.
+    /// Takes in an entry that reaches the last level. A line that has left it meanwhile, or that
+    /// finds no room beside its older versions, goes on to the overflow area.
     pub(super) fn arrive(&mut self, index: usize, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let Coming { by, entry, data } = self.last.coming.remove(index);
         let (Entry::Block { line, count, .. }, Some(data)) = (entry, data) else {
@@ -304,20 +306,21 @@ impl LocKiln {
             self.overflow((line, data), about, at, below);
             return;
         }
-        // The caches may have the line clean, if it was away and came back: it must not leave
-        // unseen.
+        // The caches may have the line clean, if it was away and came back. As a dirty line it does
+        // not leave unseen.
         below.caches.mark_dirty(line);
         self.last.old += u64::from(!state.held.is_empty());
         let place = state.held.partition_point(|held| held.by < by);
-        // Most lines have one: room for more from the start would be most of what there is.
+        // Most lines have one version: room for more from the start would be most of the memory
+        // used.
         state.held.reserve_exact(1);
         state.held.insert(place, Held { line, data, by, count, stamp: 0, moves_to: None });
         self.counts.old_versions_max = self.counts.old_versions_max.max(self.last.old);
         self.arrived(by, at, below);
     }
 
-    /// A dirty line leaves the caches: the newest version that is retired for its place in memory,
-    /// and what is not for the overflow area.
+    /// Handles a dirty line that leaves the caches: the newest retired version goes to its place in
+    /// memory, and versions that are not retired go to the overflow area.
     pub(super) fn leave(
         &mut self,
         evict: &Evict,
@@ -345,7 +348,7 @@ impl LocKiln {
             }
         }
         let is_newest_retired = running.is_none() && newest.is_none();
-        // One that is newer may be on its way home.
+        // A newer retired version may be on its way home.
         let is_old = |version: &Held| self.last.has_newer(line, version.by, retired);
         if let Some(version) = departs.filter(|version| is_newest_retired || !is_old(version)) {
             let data = if is_newest_retired { data } else { version.data };
@@ -372,7 +375,7 @@ impl LocKiln {
         Disposition::Taken
     }
 
-    /// A version leaves the last level for memory, and is kept until it is there.
+    /// Sends a version that leaves the last level to memory, and keeps it until it is there.
     fn depart(&mut self, version: Held, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let stamp = self.last.next_stamp();
         if self.rules.keep_until_home {
@@ -382,7 +385,8 @@ impl LocKiln {
         below.send(at, write, notify(Written::Home(version.line, stamp)));
     }
 
-    /// A version leaves the last level for the overflow area, and is kept until it is there.
+    /// Sends a version that leaves the last level to the overflow area, and keeps it until it is
+    /// there.
     fn move_to_overflow(&mut self, version: Held, at: Cycle, below: &mut Below<LocKilnEvent>) {
         self.counts.overflowed += 1;
         let about = About::of(Some((version.by, version.count)), false);
@@ -392,7 +396,7 @@ impl LocKiln {
         }
     }
 
-    /// Writes a line to the overflow area. Which slot it has, if there is one.
+    /// Writes a line to the overflow area. Returns its slot, if there is one.
     fn overflow(
         &mut self,
         (line, data): (Line, LineData),
@@ -420,7 +424,7 @@ impl LocKiln {
         Some(number)
     }
 
-    /// A write of a slot is known to be durable.
+    /// Handles the news that a write of a slot is durable.
     pub(super) fn overflowed(&mut self, number: u32, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let (slot, is_there) = self.last.overflow.written(number);
         if !is_there {
@@ -443,7 +447,7 @@ impl LocKiln {
         }
     }
 
-    /// Lines of transactions before `end` that are in the overflow area go home.
+    /// Sends lines of transactions before `end` that are in the overflow area home.
     pub(super) fn bring_home(&mut self, end: Place, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let waits = |about: &About| {
             about.is_there && !about.goes_home && about.tag.is_some_and(|(by, _)| by < end)

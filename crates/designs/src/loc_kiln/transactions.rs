@@ -9,21 +9,21 @@ use crate::loc::ended::{Ended, Wait};
 use crate::loc::entry::{Entry, Place};
 use crate::loc::window::{Composed, Issue, Transaction, Version, Window};
 
-/// What the cores' transactions are.
+/// The transactions of the cores.
 pub struct Transactions {
     cores: PerCore<Core>,
     pub window: Window,
-    /// What a drain sends; empty in between.
+    /// The entries that a drain sends; empty in between.
     composed: Vec<Composed>,
-    /// Of each transaction in the window, by its receipt, entries that are on their way.
+    /// How many entries of each transaction in the window are on their way, by its receipt.
     expected: Slab<u64>,
     /// The register: transactions before this one are retired.
     pub retired: Place,
-    /// Entries without a line that have arrived, until their transactions are retired.
+    /// Entries without a line that have arrived, kept until their transactions are retired.
     pub notes: Vec<(Place, Entry)>,
 }
 
-/// What a core does.
+/// The state of a core.
 #[derive(Default)]
 struct Core {
     /// Lines that its transaction stored to, in order of the first stores.
@@ -45,7 +45,7 @@ impl Transactions {
         }
     }
 
-    /// An entry of a transaction is on its way.
+    /// Notes that an entry of a transaction is on its way.
     pub fn expect(&mut self, by: Place) {
         if by >= self.window.first {
             let receipt = self.window.get(by).receipt;
@@ -53,7 +53,7 @@ impl Transactions {
         }
     }
 
-    /// An entry of a transaction is where it survives; whether all are.
+    /// Notes that an entry of a transaction is where it survives. Returns whether all of them are.
     fn is_complete_with(&mut self, by: Place) -> bool {
         if by < self.window.first {
             return false;
@@ -65,7 +65,8 @@ impl Transactions {
 }
 
 impl LocKiln {
-    /// TxBegin: a transaction needs a place in its core's window, and room in the overflow area.
+    /// TxBegin: gives a transaction a place in its core's window, if there is one and the overflow
+    /// area has room, or lets it wait.
     pub(super) fn take_place(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
         if self.has_place(tx.core) {
             let ended = &mut self.transactions.cores[tx.core].ended;
@@ -86,7 +87,7 @@ impl LocKiln {
             && !self.last.is_crowded()
     }
 
-    /// A transaction stores to a line.
+    /// Marks a line to which a transaction stores.
     pub(super) fn mark(&mut self, core: CoreId, line: Line, below: &mut Below<LocKilnEvent>) {
         let state = &mut self.transactions.cores[core];
         if state.last == Some(line) {
@@ -99,7 +100,7 @@ impl LocKiln {
         }
     }
 
-    /// TxEnd: the transaction takes its place, and its lines become versions.
+    /// TxEnd: gives the transaction its place, and makes its lines versions.
     pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
         let core = tx.core;
         let speculative = self.params.sd > 1;
@@ -112,17 +113,17 @@ impl LocKiln {
             // Slots of the overflow area may be free now.
             self.tell_all(tx.at, below);
         }
-        // The next transaction has the list's room, and nothing of what is in it.
+        // The next transaction takes over the list's memory, and nothing of its contents.
         lines.clear();
         self.transactions.cores[core].lines = lines;
-        // One that stored nothing is as durable as what it loaded. Without speculation that is:
-        // who stored it kept its locks until then.
+        // A transaction that stored nothing is as durable as what it loaded. Without speculation
+        // that is durable: the transaction that stored it kept its locks until then.
         let until = if stored || speculative { self.transactions.window.next() } else { 0 };
         self.transactions.cores[core].ended.push(tx.id, until, stored);
         let ready = tx.stored.max(tx.at);
         if speculative && self.last.is_crowded() {
-            // Who waits for room to begin drained what had ended by then, and may have a lock that
-            // this core needs next.
+            // A core that waits for room to begin drained what had ended by then, and may have a
+            // lock that this core needs next.
             self.drain(self.transactions.window.next(), ready, below);
         } else if speculative {
             self.drain_if_half(core, ready, below);
@@ -136,7 +137,7 @@ impl LocKiln {
         Progress::Wait
     }
 
-    /// TxAbort: the transaction's versions are dropped. The last level has none of them, and in the
+    /// TxAbort: drops the transaction's versions. The last level has none of them, and in the
     /// overflow area none counts.
     pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
         let core = tx.core;
@@ -167,7 +168,7 @@ impl LocKiln {
         }
     }
 
-    /// Drains everything that has ended, if half of a core's window has and is not drained.
+    /// Drains everything that has ended, if half of a core's window has ended and is not drained.
     fn drain_if_half(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocKilnEvent>) {
         if self.params.drain == super::OLDEST {
             return;
@@ -178,7 +179,7 @@ impl LocKiln {
         }
     }
 
-    /// TxFlush: everything that the core has ended is drained, and the core waits for it.
+    /// TxFlush: drains everything that the core has ended, and lets the core wait for it.
     pub(super) fn flush(&mut self, fence: &Fence, below: &mut Below<LocKilnEvent>) -> Progress {
         let ended = &self.transactions.cores[fence.core].ended;
         let Some(until) = ended.newest() else {
@@ -189,9 +190,9 @@ impl LocKiln {
         Progress::Wait
     }
 
-    /// Drains the transactions before `end`, and those that must be drained with them: whatever of
-    /// theirs has not been sent leaves the first level from `ready` on, and not before the stores
-    /// of its own transaction have left: other cores' may still wait for their lines.
+    /// Drains the transactions before `end`, and those that must be drained with them. Whatever of
+    /// theirs has not been sent leaves the first level from `ready` on, but not before the stores
+    /// of its own transaction have left: those of other cores may still wait for their lines.
     fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocKilnEvent>) {
         let window = &mut self.transactions.window;
         let end = if self.rules.drain_closure { window.closure(end) } else { end };
@@ -212,14 +213,14 @@ impl LocKiln {
         self.transactions.composed = entries;
     }
 
-    /// An entry of a transaction is where it survives.
+    /// Notes that an entry of a transaction is where it survives.
     pub(super) fn arrived(&mut self, by: Place, at: Cycle, below: &mut Below<LocKilnEvent>) {
         if self.transactions.is_complete_with(by) {
             self.advance(at, below);
         }
     }
 
-    /// Moves the end of the durable prefix, and tells whoever waits for that.
+    /// Moves the end of the durable prefix, and tells the cores that wait for that.
     fn advance(&mut self, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let Transactions { window, expected, .. } = &self.transactions;
         let is_written = |transaction: &Transaction| expected[transaction.receipt] == 0;
@@ -255,12 +256,12 @@ impl LocKiln {
         if ended.goes_on(durable, has_place) {
             below.wake(core, at);
         } else if ended.waits_to_begin() && self.last.is_crowded() {
-            // It was not when the core began to wait, and what it had drained is not enough.
+            // There was room when the core began to wait, and what it drained then is not enough.
             self.drain(self.transactions.window.next(), at, below);
         }
     }
 
-    /// The register is written: transactions before `end` are retired.
+    /// Retires the transactions before `end`, since the register is written.
     pub(super) fn retire(&mut self, end: Place, at: Cycle, below: &mut Below<LocKilnEvent>) {
         if end <= self.transactions.retired {
             return;
