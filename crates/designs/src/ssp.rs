@@ -99,17 +99,17 @@ model::params! {
     }
 }
 
-/// A core waits for the SSP cache and for the flip of a bit.
+/// The choice of `mode` under which a core waits for the SSP cache and for the flip of a bit.
 const FULL: u64 = choice::<SspParams>("mode", "full");
-/// A page gets a slot when a TLB gains it.
+/// The choice of `allocate` under which a page gets a slot when a TLB gains it.
 const TLB_FILL: u64 = choice::<SspParams>("allocate", "tlb_fill");
-/// What a commit does not fill of a line of the journal is left.
+/// The choice of `journal` under which the part of a line that a commit does not fill is left.
 const PAD: u64 = choice::<SspParams>("journal", "pad");
-/// The journal has the record of a consolidation at once.
+/// The choice of `switch_records` under which a consolidation's record is written at once.
 const ALONE: u64 = choice::<SspParams>("switch_records", "alone");
-/// A page is consolidated into the frame that has more of its lines.
+/// The choice of `direction` under which a page goes into the frame that has more of its lines.
 const MIN_COPY: u64 = choice::<SspParams>("direction", "min_copy");
-/// It is into the one of the page table.
+/// The choice of `direction` under which a page goes into the frame of the page table.
 const PAGE_TABLE: u64 = choice::<SspParams>("direction", "page_table");
 
 model::rules! {
@@ -188,7 +188,7 @@ pub struct Ssp {
     dram_cycles: u64,
     slots: Slots,
     running: PerCore<Running>,
-    /// Who may store to a line, while a transaction does.
+    /// The core whose transaction may store to a line, until the transaction ends.
     claims: LineMap<CoreId>,
     waits: Waits<Reason>,
     journal: Journal<Vec<What>>,
@@ -197,7 +197,7 @@ pub struct Ssp {
     stalled: VecDeque<Vec<What>>,
     /// Consolidations whose switch records are in the journal's buffer and not in a group yet.
     ready: Vec<JobId>,
-    /// Switches of which the page table does not know: where their groups are.
+    /// Switches of which the page table does not know, each with the place of its group.
     swaps: Vec<(u64, JobId)>,
     /// Pages to be consolidated.
     queue: VecDeque<SlotId>,
@@ -222,14 +222,14 @@ enum What {
     Switch(JobId),
 }
 
-/// What is due.
+/// The timed events of SSP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SspEvent {
     /// A line of a commit is durable, or all have been sent.
     WrittenBack(CoreId),
     /// The update of a page of a commit has come to the controller.
     Update(CoreId, u8),
-    /// A line of the journal's group that begins here is durable.
+    /// A line of the journal's group that begins at this position is durable.
     Journaled(u64),
     /// A line to be copied has been read.
     Copy(JobId, u8),
@@ -237,7 +237,7 @@ pub enum SspEvent {
     Copied(JobId),
     /// The copies of a consolidation are durable, and the controller hears of it.
     Ready(JobId),
-    /// A core waits for a page or a slot: switch records are not held back.
+    /// A core waits for a page or a slot, so switch records are not held back.
     Asked,
     /// An entry of the page table is durable.
     TableWritten(JobId),
@@ -413,9 +413,9 @@ impl Design for Ssp {
         let (extension, written) = (40 + 64, 36 + 64);
         let pages = setup.params.first.write_set * cores;
         let controller = "memory controller";
-        // The controller has the updates of a commit, which come page by page, until it appends
+        // The controller keeps the updates of a commit, which come page by page, until it appends
         // them all, and records of consolidations until a line of them is full. The SSP cache lies
-        // in memory that there is.
+        // in memory that the machine has anyway.
         let mut structures = vec![
             volatile("first-level TLB extension", extension, config.tlb.entries * cores, "core"),
             volatile("write-set buffer", written, pages, "core"),
@@ -472,7 +472,7 @@ impl Ssp {
         self.consider_checkpoint(at, below);
     }
 
-    /// Records of a group, without its commit record.
+    /// How many records a group has, without its commit record.
     fn records(&self, group: &[What]) -> u64 {
         let records = |what: &What| match what {
             What::Commit { pages, .. } => pages.len() as u64,
@@ -486,7 +486,7 @@ impl Ssp {
         self.journal.has_room(records) || !self.rules.stall_when_full
     }
 
-    /// Appends a group to the journal. What it says is so, for whoever is still running.
+    /// Appends a group to the journal. The running machine goes by what it says from now on.
     fn append(&mut self, mut group: Vec<What>, at: Cycle, below: &mut Below<SspEvent>) {
         let mut entries: Vec<Entry> = Vec::new();
         let mut class = Class::Consolidation;
@@ -514,7 +514,7 @@ impl Ssp {
         self.journal.append(records, group, class, at, notify, below);
     }
 
-    /// A line of a group is durable: who waits for the groups that count from now on goes on.
+    /// Notes that a line of a group is durable. Continues what waits for the groups that count now.
     fn journaled(&mut self, start: u64, at: Cycle, below: &mut Below<SspEvent>) {
         let learn = |end, record| self.known.learn(end, record);
         for what in

@@ -12,22 +12,22 @@ use crate::ssp::layout::{Kept, Layout, SlotId};
 use crate::ssp::record::{Entry, apply};
 use crate::ssp::{Ssp, SspEvent};
 
-/// What the groups that count say, which is what recovery would make of them.
+/// The slots as the groups that count say, which is what recovery would make of them.
 pub struct Known {
-    /// Of each slot.
+    /// What is kept of each slot.
     kept: Vec<Kept>,
-    /// Slots of the groups that are not checkpointed, with where those groups end.
+    /// Slots of the groups that are not checkpointed, each with the end of its group.
     touched: VecDeque<(u64, SlotId)>,
 }
 
 impl Known {
-    /// What is so at first.
+    /// The slots of a new machine.
     pub fn new(layout: &Layout) -> Known {
         let kept = layout.all_slots().map(|slot| layout.first_kept(slot)).collect();
         Known { kept, touched: VecDeque::new() }
     }
 
-    /// What an image says, of which recovery is done.
+    /// The slots that an image has after recovery.
     pub fn boot(image: &Image<'_>, layout: &Layout) -> Known {
         let mut known = Known::new(layout);
         for slot in layout.written_slots(image) {
@@ -36,14 +36,14 @@ impl Known {
         known
     }
 
-    /// A record counts, whose group ends there.
+    /// Takes in a record that counts, of a group that ends at `end`.
     pub fn learn(&mut self, end: u64, record: Record) {
         if let Some(slot) = apply(Entry::decode(record), true, &mut self.kept) {
             self.touched.push_back((end, slot));
         }
     }
 
-    /// Takes the slots that groups touched which end by a position, some of them often.
+    /// Takes the slots that the groups up to a position touched, some of them several times.
     fn take_touched(&mut self, until: u64) -> Vec<SlotId> {
         let count = self.touched.iter().take_while(|&&(end, _)| end <= until).count();
         self.touched.drain(..count).map(|(_, slot)| slot).collect()
@@ -101,7 +101,7 @@ impl Ssp {
         lines
     }
 
-    /// The tail is durable: the ring has room again.
+    /// Notes that the tail is durable: the ring has room again.
     pub(super) fn tail_moved(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
         self.journal.tail_moved();
         while let Some(group) = self.stalled.pop_front() {

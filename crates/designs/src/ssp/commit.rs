@@ -1,4 +1,4 @@
-//! Transactions: the write-set buffer, the leave to store, the first store to a line, and the
+//! Transactions: the write-set buffer, the permission to store, the first store to a line, and the
 //! commit (MICRO'19 sections 3.2 and 4.1; specs/remapping.md 1.2 and 1.3).
 
 use model::controller::Notify;
@@ -20,7 +20,7 @@ pub struct Running {
     pub pages: Vec<Written>,
     /// Lines that it may store to, in order.
     pub lines: Vec<Line>,
-    /// Lines of a commit that are not durable, and one more while they are being sent.
+    /// How many lines of a commit are not durable, and one more while lines are being sent.
     writing_back: u64,
     /// The committed bitmaps of the pages whose updates have come, if each is computed by itself.
     early: Vec<Entry>,
@@ -42,7 +42,7 @@ impl Running {
 }
 
 impl Ssp {
-    /// A core is about to store to a line.
+    /// Answers a core that is about to store to a line.
     pub(super) fn claim_line(&mut self, claim: &Claim, below: &mut Below<SspEvent>) -> Claimed {
         let Claim { core, tx, line, at } = *claim;
         match self.claims.get(&line) {
@@ -75,7 +75,7 @@ impl Ssp {
             return Claimed::At(at);
         }
         self.running[core].lines.push(line);
-        // The bytes that the line has by now stay in the copy that it leaves.
+        // The bytes that the line has so far stay in the copy that it leaves.
         let to = self.slots.locate(line);
         if below.caches.clean(line, true) {
             let (data, class) = (below.line(line), Class::HomeWriteBack);
@@ -84,8 +84,8 @@ impl Ssp {
         Claimed::At(at + self.remap_cycles)
     }
 
-    /// Gives a page an entry in a core's write-set buffer, and a slot. The answer is
-    /// why it cannot be, if it cannot.
+    /// Gives a page an entry in a core's write-set buffer, and a slot. Returns the answer to the
+    /// core if that cannot be.
     fn track(
         &mut self,
         core: CoreId,
@@ -100,7 +100,7 @@ impl Ssp {
             self.running[core].pages.remove(0);
         }
         let slot = match self.slots.of(page) {
-            // The core's TLB has the page, so nobody consolidates it.
+            // The core's TLB has the page, so the page is not being consolidated.
             Some(slot) => slot,
             None => match self.slots.bind(page, below.tlb_cores(page)) {
                 Some(slot) => slot,
@@ -121,7 +121,7 @@ impl Ssp {
         None
     }
 
-    /// A store has taken effect: the first to its line makes the other copy the newest.
+    /// Notes that a store has taken effect: the first to its line makes the other copy the newest.
     pub(super) fn stored(&mut self, store: &Store) {
         let line = store.word.line();
         let fell_back = self.waits.fell_back(store.core);
@@ -144,7 +144,7 @@ impl Ssp {
             if self.params.mode != super::FULL { self.params.flip } else { 0 };
     }
 
-    /// A transaction ends: its lines are written back, then its pages' updates go to the
+    /// Ends a transaction: writes its lines back, and then sends its pages' updates to the
     /// controller.
     pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
         let core = tx.core;
@@ -177,7 +177,7 @@ impl Ssp {
         Progress::Wait
     }
 
-    /// A line of a commit is durable, or all have been sent.
+    /// Counts that a line of a commit is durable, or that all have been sent.
     pub(super) fn written_back(&mut self, core: CoreId, at: Cycle, below: &mut Below<SspEvent>) {
         let running = &mut self.running[core];
         running.writing_back -= 1;
@@ -193,7 +193,7 @@ impl Ssp {
         }
     }
 
-    /// An update has come. With the last, the group is appended as a whole.
+    /// Takes an update that has come. With the last one, the group is appended as a whole.
     pub(super) fn update(
         &mut self,
         core: CoreId,
@@ -224,7 +224,7 @@ impl Ssp {
         }
     }
 
-    /// Makes the lines of a transaction the committed ones of a page, and says so in a record.
+    /// Makes the lines of a transaction the committed ones of a page. Returns the record of that.
     pub(super) fn publish(&mut self, written: &Written) -> Entry {
         let slot = &mut self.slots[written.slot];
         slot.kept.com = match self.rules.commit_own_lines_only {
@@ -234,7 +234,7 @@ impl Ssp {
         Entry::Update { slot: written.slot, ppn0: slot.kept.ppn0, com: slot.kept.com }
     }
 
-    /// The group of a commit counts: the transaction is acknowledged, and what it held is free.
+    /// Acknowledges a transaction whose group counts, and frees what it held.
     pub(super) fn committed(
         &mut self,
         core: CoreId,
@@ -254,7 +254,7 @@ impl Ssp {
         }
     }
 
-    /// Others may store to the lines of a transaction.
+    /// Lets other cores store to the lines of a transaction.
     pub(super) fn release_lines(
         &mut self,
         core: CoreId,
@@ -270,7 +270,7 @@ impl Ssp {
         self.waits.retry_where(|what| what == For::Holder(core), at, below);
     }
 
-    /// A core's transaction does not refer to its pages any more.
+    /// Ends the references of a core's transaction to its pages.
     pub(super) fn drop_references(
         &mut self,
         core: CoreId,
@@ -288,8 +288,8 @@ impl Ssp {
         }
     }
 
-    /// A transaction is given up: its lines are the old copies again, which memory has. Nothing is
-    /// written. Returns when the TLBs have heard of it.
+    /// Gives a transaction up: the old copies of its lines, which memory has, are current again.
+    /// Nothing is written. Returns when the TLBs have heard of it.
     pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Cycle {
         let core = tx.core;
         let running = std::mem::take(&mut self.running[core]);
@@ -313,7 +313,7 @@ impl Ssp {
         at + flips
     }
 
-    /// A library gives its transaction up: one core at a time goes on in software.
+    /// Gives a transaction up for its library: one core at a time goes on in software.
     pub(super) fn fall_back(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
         let (core, mut at) = (tx.core, tx.at);
         if !self.waits.fell_back(core) {

@@ -1,4 +1,4 @@
-//! References of TLBs, and consolidation: the lines of a page that nobody refers to are brought
+//! References of TLBs, and consolidation: the lines of a page to which no core refers are brought
 //! into one of its two frames (MICRO'19 section 3.4; specs/remapping.md 1.5).
 //!
 //! ```text
@@ -26,13 +26,13 @@ pub struct Job {
     number: JobId,
     slot: SlotId,
     page: Page,
-    /// The frame and the extra page when it is done.
+    /// The frame and the extra page after the consolidation.
     after: Kept,
-    /// Whether they change places.
+    /// Whether the two change places.
     swaps: bool,
-    /// Copies that are not durable, and one more while they are being made.
+    /// How many copies are not durable, and one more while copies are being made.
     copies: u64,
-    /// What is not done: the copies, the switch record, and the page table's entry.
+    /// How many steps are not done: the copies, the switch record, and the page table's entry.
     open: u64,
 }
 
@@ -41,7 +41,7 @@ pub struct Job {
 pub struct JobId(u64);
 
 impl Ssp {
-    /// A core's TLB is to gain a page.
+    /// Answers a core whose TLB is about to gain a page.
     pub(super) fn tlb_gains(&mut self, fill: &TlbFill, below: &mut Below<SspEvent>) -> Progress {
         let TlbFill { core, page, at } = *fill;
         let found = self.slots.of(page);
@@ -92,7 +92,7 @@ impl Ssp {
         }
     }
 
-    /// A core's TLBs lose a page.
+    /// Notes that a core's TLBs lose a page.
     pub(super) fn tlb_loses(&mut self, evict: &TlbEvict, below: &mut Below<SspEvent>) {
         if let Some(slot) = self.slots.of(evict.page) {
             self.slots[slot].tlbs &= !Slot::bit(evict.core);
@@ -100,7 +100,7 @@ impl Ssp {
         }
     }
 
-    /// If nobody refers to a slot, it is idle, or its page is to be consolidated.
+    /// Makes a slot idle, or queues its page for consolidation, if no core refers to it any more.
     pub(super) fn retire(&mut self, id: SlotId, at: Cycle, below: &mut Below<SspEvent>) {
         let slot = &mut self.slots[id];
         if slot.state != State::Bound || !slot.is_unused() {
@@ -169,7 +169,7 @@ impl Ssp {
         }
     }
 
-    /// A line to be copied has been read.
+    /// Writes a line to its copy when it has been read.
     pub(super) fn copy(&mut self, id: JobId, place: u8, at: Cycle, below: &mut Below<SspEvent>) {
         let after = self.job(id).after;
         let line = self.job(id).page.line(u64::from(place));
@@ -178,7 +178,7 @@ impl Ssp {
         below.send(at, write, Notify::Design(SspEvent::Copied(id)));
     }
 
-    /// C2: a copy is durable, or all have been read.
+    /// C2: counts that a copy is durable, or that all lines have been read.
     pub(super) fn copied(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
         let job = self.job(id);
         job.copies -= 1;
@@ -186,14 +186,14 @@ impl Ssp {
             return;
         }
         if self.rules.switch_after_copies {
-            // The thread hears of it, and tells the controller.
+            // The thread hears that the copies are durable, and tells the controller.
             below.at(at + 2 * below.shape.path, SspEvent::Ready(id));
         }
         self.close(id, at, below);
         self.consolidate_next(at, below);
     }
 
-    /// A core waits for the end of a consolidation: its record is not held back.
+    /// Lets a core wait for a page or a slot, so that switch records are not held back.
     pub(super) fn wait(
         &mut self,
         core: CoreId,
@@ -205,7 +205,7 @@ impl Ssp {
         self.ask_for_switches(at, below);
     }
 
-    /// The journal may have the record of a consolidation.
+    /// Puts the record of a consolidation, which the journal may have now, into its buffer.
     pub(super) fn make_ready(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
         self.ready.push(id);
         let records: u64 = self.ready.iter().map(|&id| self.switch_records(id)).sum();
@@ -216,8 +216,8 @@ impl Ssp {
         }
     }
 
-    /// Has the records of consolidations that are in the journal's buffer written. A core may ask
-    /// ahead of its time, and groups are appended in the order of time.
+    /// Has the records of consolidations that are in the journal's buffer written, by an event: a
+    /// core may ask ahead of its time, and groups are appended in the order of time.
     fn ask_for_switches(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
         if !self.ready.is_empty() {
             below.at(at, SspEvent::Asked);
@@ -279,7 +279,7 @@ impl Ssp {
         }
     }
 
-    /// C3: the switch record counts.
+    /// C3: changes the slot and the page table, since the switch record counts.
     pub(super) fn switched(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
         let job = *self.job(id);
         if self.rules.reuse_after_switch {
@@ -302,7 +302,7 @@ impl Ssp {
         below.send(at + 2 * below.shape.path, write, Notify::Design(SspEvent::TableWritten(id)));
     }
 
-    /// C4: the page table's entry is durable.
+    /// C4: notes that the page table's entry is durable.
     pub(super) fn table_written(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
         let swap = self.swaps.iter().position(|&(_, job)| job == id);
         self.swaps.remove(swap.expect("the switch is known until its entry is durable"));
@@ -310,7 +310,7 @@ impl Ssp {
         self.consider_checkpoint(at, below);
     }
 
-    /// C5: with the last of it, the page is in one piece, and the slot free.
+    /// C5: counts a step that is done. After the last, the page is in one piece and the slot free.
     fn close(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
         let job = self.job(id);
         job.open -= 1;

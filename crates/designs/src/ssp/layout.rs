@@ -1,4 +1,4 @@
-//! Where what survives of SSP lies: persistent memory of its own, beside the machine's.
+//! Where SSP's persistent data lie: in persistent memory of its own, beside the machine's.
 //!
 //! ```text
 //! page table        for each page of programs' data a word: its frame, exclusive-or its own number
@@ -7,7 +7,7 @@
 //! journal           the line of the tail, then the ring
 //! ```
 //!
-//! All of it is right when it holds zeros: every page lies in the frame of its own number.
+//! All of the data are right when they hold zeros: every page lies in the frame of its own number.
 
 use model::design::Shape;
 use model::image::{Image, word_of};
@@ -23,7 +23,7 @@ const ENTRY_BYTES: u64 = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotId(pub u32);
 
-/// What survives of a slot.
+/// The part of a slot that survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// The frame that the page table has.
@@ -34,7 +34,7 @@ pub struct Kept {
     pub com: u64,
 }
 
-/// The places.
+/// The places of SSP's data.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The page table.
@@ -77,7 +77,7 @@ impl Layout {
         (0..self.slots).map(SlotId)
     }
 
-    /// The slots whose entries may say something else than at first.
+    /// The slots whose entries may differ from the first ones.
     pub fn written_slots(&self, image: &Image<'_>) -> Vec<SlotId> {
         let entries = self.entry(SlotId(0)).address();
         let pages = image.touched_pages(entries..self.entry(SlotId(self.slots)).address());
@@ -87,7 +87,7 @@ impl Layout {
         slots.filter(|&slot| slot < u64::from(self.slots)).map(|slot| SlotId(slot as u32)).collect()
     }
 
-    /// What is so of a slot at first.
+    /// What is kept of a slot at first.
     pub fn first_kept(&self, slot: SlotId) -> Kept {
         Kept { ppn1: self.first_extra(slot), ..Kept::default() }
     }
@@ -98,7 +98,7 @@ impl Layout {
         (index < u64::from(self.slots)).then_some(SlotId(index as u32))
     }
 
-    /// What a slot's entry says.
+    /// What a slot's entry says in an image.
     pub fn read_entry(&self, slot: SlotId, image: &Image<'_>) -> Kept {
         let first = self.entry(slot);
         let line = image.line(first.line());

@@ -26,7 +26,7 @@ const FRAME: u32 = TID_BITS + KIND_BITS;
 const FRAME_BITS: u32 = u64::BITS - FRAME;
 /// Bits of the second frame's number that the first word of a switch has room for.
 const LOW: u32 = u64::BITS - FRAME_BITS;
-/// Where a slot's number is in a switch: below what is left of the second frame's.
+/// Where a slot's number is in a switch: below the rest of the second frame's number.
 const SLOT: u32 = u64::BITS - (FRAME_BITS - LOW) - KIND_BITS;
 
 /// What a record says.
@@ -41,7 +41,7 @@ pub enum Entry {
         /// The committed bitmap from then on.
         com: u64,
     },
-    /// A page was consolidated into what was its extra page; its number follows.
+    /// A page was consolidated into what was its extra page; the page's own record follows.
     Switch {
         /// The slot.
         slot: SlotId,
@@ -55,7 +55,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// As bytes.
+    /// The record that holds this entry.
     pub fn encode(self, tid: u64) -> Record {
         match self {
             Entry::Update { slot, ppn0, com } => {
@@ -70,7 +70,7 @@ impl Entry {
         }
     }
 
-    /// From bytes.
+    /// The entry that a record holds.
     pub fn decode(record: Record) -> Entry {
         let [first, second] = record;
         match kind(&record) {
@@ -87,7 +87,7 @@ impl Entry {
     }
 }
 
-/// What a record makes of the slots; the slot that it is about.
+/// Applies a record to the slots. Returns the slot that it is about.
 pub fn apply(entry: Entry, has_both_pages: bool, kept: &mut [Kept]) -> Option<SlotId> {
     let (slot, now) = match entry {
         Entry::Update { slot, ppn0, com } => {
@@ -104,7 +104,7 @@ pub fn apply(entry: Entry, has_both_pages: bool, kept: &mut [Kept]) -> Option<Sl
     Some(slot)
 }
 
-/// The pages whose frames a group says, and the frames.
+/// The pages to which a group gives frames, each with its frame.
 pub fn frames_of(entries: &[Entry]) -> impl Iterator<Item = (Page, Page)> {
     entries.windows(2).filter_map(|pair| match *pair {
         [Entry::Switch { ppn0, .. }, Entry::Page(page)] => Some((page, ppn0)),

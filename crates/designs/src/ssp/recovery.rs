@@ -1,6 +1,6 @@
-//! Recovery, which has the image alone: the groups of the journal that count are applied to the
-//! persistent SSP cache and the page table (specs/remapping.md 1.7), and then transactions that
-//! ran in software are undone.
+//! Recovery, which has only the image: it applies the groups of the journal that count to the
+//! persistent SSP cache and the page table (specs/remapping.md 1.7), and then undoes transactions
+//! that ran in software.
 
 use model::design::Design;
 use model::design::Setup;
@@ -54,14 +54,14 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
     }
     journal::restart(&found, rules.restart_a_lap_later, image, &layout.ring)?;
     // The software log has the addresses that programs use. If what survived contradicts itself,
-    // whoever reads the image says so.
+    // the checkers that read the image say so.
     image.see_through(resolve(image, setup).unwrap_or_default());
     Undo::recover(image, &setup.rules.second, setup.shape)?;
     image.see_through(Placement::default());
     Ok(())
 }
 
-/// The design on a machine that boots from an image of which recovery is done.
+/// The design on a machine that boots from an image after recovery.
 pub fn boot(image: &Image<'_>, setup: &Setup<'_, Ssp>) -> Ssp {
     let design = Ssp::new(setup);
     let layout = &design.layout;

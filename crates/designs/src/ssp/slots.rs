@@ -1,5 +1,5 @@
-//! The SSP cache as the memory controller sees it: slots, which pages they are bound to, and who
-//! refers to them (MICRO'19 section 4.1.2).
+//! The SSP cache as the memory controller sees it: slots, the pages that they are bound to, and the
+//! cores that refer to them (MICRO'19 section 4.1.2).
 
 use std::collections::VecDeque;
 
@@ -9,27 +9,27 @@ use model::units::{CoreId, Line, Page};
 use crate::parts::page_table::Frames;
 use crate::ssp::layout::{Kept, Layout, SlotId};
 
-/// The slots, and where every page lies.
+/// The slots, and the frame of every page.
 pub struct Slots {
     slots: Vec<Slot>,
-    /// For each page its slot's number and 1; 0 if it has none.
+    /// For each page its slot's number plus 1; 0 if it has no slot.
     slot_of: Vec<u32>,
     frames: Frames,
     /// Slots that were idle when they were put here, and may be bound to another page.
     free: VecDeque<SlotId>,
-    /// Pages bound in place of others.
+    /// How many pages were bound in place of others.
     pub reused: u64,
 }
 
 /// An entry of the transient SSP cache.
 #[derive(Clone, Debug)]
 pub struct Slot {
-    /// The page that it is bound to, if it ever was to one.
+    /// The page that it is bound to, if it ever was bound.
     pub page: Option<Page>,
     /// The page's frame, the slot's extra page, and which lines are committed in the latter.
     pub kept: Kept,
-    /// Which lines' newest bytes are in the extra page: the current bitmap, of which every TLB
-    /// entry has a copy.
+    /// Lines whose newest bytes are in the extra page: the current bitmap, of which every TLB entry
+    /// has a copy.
     pub cur: u64,
     /// Cores whose TLBs have the page: the TLB reference count.
     pub tlbs: u64,
@@ -43,9 +43,9 @@ pub struct Slot {
 /// What a slot is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nobody refers to it, and its page is in one piece.
+    /// No core refers to it, and its page is in one piece.
     Idle,
-    /// Somebody refers to it.
+    /// A core refers to it.
     Bound,
     /// Its page is to be consolidated.
     Queued,
@@ -116,7 +116,7 @@ impl Slots {
         (if extra { slot.kept.ppn1 } else { slot.kept.ppn0 }).line(place)
     }
 
-    /// Binds a page that has no slot to one that is idle, the one that has been so longest.
+    /// Binds a page that has no slot to the slot that has been idle longest, if one is idle.
     pub fn bind(&mut self, page: Page, tlbs: u64) -> Option<SlotId> {
         let id = loop {
             let id = self.free.pop_front()?;
@@ -137,7 +137,7 @@ impl Slots {
         Some(id)
     }
 
-    /// Makes a slot idle, to be bound to another page when it is its turn.
+    /// Makes a slot idle, so that it is bound to another page when it is its turn.
     pub fn release(&mut self, id: SlotId) {
         self[id].state = State::Idle;
         if !std::mem::replace(&mut self[id].is_listed, true) {
@@ -145,7 +145,7 @@ impl Slots {
         }
     }
 
-    /// A page has been consolidated: its frame and the slot's extra page.
+    /// Notes that a page has been consolidated: sets its frame and the slot's extra page.
     pub fn switch(&mut self, id: SlotId, ppn0: Page, ppn1: Page) {
         let slot = &mut self[id];
         slot.kept = Kept { ppn0, ppn1, com: 0 };
@@ -157,7 +157,7 @@ impl Slots {
 }
 
 impl Slot {
-    /// Whether nobody refers to it.
+    /// Whether no core refers to it.
     pub fn is_unused(&self) -> bool {
         self.tlbs == 0 && self.cores == 0
     }
