@@ -11,9 +11,9 @@
 //! background   checkpoints of the journal into the page table                        checkpoint.rs
 //! ```
 //!
-//! A page is one transaction's from its first store until its commit is durable. Who stores to it
-//! meanwhile waits; a circle of such waits, a transaction of too many pages, and a lack of frames
-//! are left through software, as in SSP.
+//! A page belongs to one transaction from its first store until its commit is durable. Another core
+//! that stores to it meanwhile waits; a circle of such waits, a transaction of too many pages, and
+//! a lack of frames are resolved by going on in software, as in SSP.
 
 use std::collections::VecDeque;
 
@@ -68,7 +68,7 @@ model::params! {
     }
 }
 
-/// All of a page is copied before the first store to it.
+/// The choice of `copy` under which all of a page is copied before the first store to it.
 const EAGER: u64 = choice::<ShadowParams>("copy", "eager");
 
 model::rules! {
@@ -122,9 +122,9 @@ pub struct ShadowPaging {
     rules: ShadowRules,
     layout: Layout,
     log_base: u64,
-    /// Where every page lies.
+    /// The frame of every page.
     frames: Frames,
-    /// Frames that no page lies in, the one that has been so longest first.
+    /// Frames that no page lies in, longest free first.
     free: VecDeque<Page>,
     running: PerCore<Running>,
     /// The core whose transaction may store to a page.
@@ -132,13 +132,13 @@ pub struct ShadowPaging {
     shadows: PageMap<Shadow>,
     waits: Waits<Frame>,
     journal: Journal<Commit>,
-    /// Pages of the groups that count and are not checkpointed, with where those groups end.
+    /// Pages of the groups that count and are not checkpointed, each with the end of its group.
     switched: VecDeque<(u64, Page)>,
     /// Groups that the ring has no room for.
     stalled: VecDeque<Commit>,
-    /// Commits whose old frames other cores are being made to forget.
+    /// Commits that wait until other cores have forgotten their old frames.
     shooting: VecDeque<Commit>,
-    /// Commits that have begun and will free frames.
+    /// How many commits have begun and will free frames.
     ending: u64,
     counts: Counts,
 }
@@ -147,15 +147,15 @@ pub struct ShadowPaging {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Frame;
 
-/// What is due.
+/// The timed events of shadow paging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShadowEvent {
-    /// A line of a shadow is durable, of the core's transaction of that number; or all of a commit
-    /// have been sent.
+    /// A line of a shadow of the core's transaction of that number is durable, or all lines of its
+    /// commit have been sent.
     Landed(CoreId, u64),
     /// The updates of a commit have come to the controller.
     Update(CoreId),
-    /// A line of the journal's group that begins here is durable.
+    /// A line of the journal's group that begins at this position is durable.
     Journaled(u64),
     /// Other cores have forgotten the old frames of the commit that waits for that longest.
     ShotDown,
@@ -331,7 +331,7 @@ impl Design for ShadowPaging {
             // As SSP's write-set buffer (36 bits of a page, a bit for each line), and 40 of the
             // shadow.
             structure("shadow table", 36 + 40 + 64, params.write_set * cores, "core"),
-            // Those of a commit come page by page, and are appended together.
+            // The updates of a commit come page by page, and are appended together.
             structure(
                 "update of a page of a commit (page, shadow)",
                 36 + 40,
@@ -343,7 +343,7 @@ impl Design for ShadowPaging {
         ]
     }
 
-    /// Some lives leave much in the journal, of which the next one writes over a part while lines
+    /// Some lives leave much in the journal, a part of which the next life overwrites while lines
     /// overtake each other: a third of such trials show what stale groups do, and hardly one in a
     /// hundred of the others.
     fn corner(trial: u64, has_lives: bool) -> Corner {

@@ -29,7 +29,7 @@ impl ShadowPaging {
     }
 
     /// The lines of the page table that the journal changes up to a position. The caches have them:
-    /// a walk finds a page's frame in the table from when its group counts.
+    /// a walk finds a page's frame in the table as soon as its group counts.
     fn entries(&mut self, until: u64, below: &mut Below<ShadowEvent>) -> Vec<Line> {
         let mut lines = Vec::new();
         if !self.rules.checkpoint_what_counts {
@@ -50,7 +50,7 @@ impl ShadowPaging {
         lines
     }
 
-    /// The tail is durable: the ring has room again.
+    /// Notes that the tail is durable: the ring has room again.
     pub(super) fn tail_moved(&mut self, at: Cycle, below: &mut Below<ShadowEvent>) {
         self.journal.tail_moved();
         while let Some(commit) = self.stalled.pop_front() {

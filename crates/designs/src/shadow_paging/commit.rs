@@ -16,9 +16,9 @@ use crate::shadow_paging::{Frame, ShadowEvent, ShadowPaging};
 pub struct Running {
     /// The pages that it has shadows of; in software, those that it stored to.
     pub pages: Vec<Page>,
-    /// Lines of shadows that are not durable, and one more until those of the commit are sent.
+    /// How many lines of shadows are not durable, and one more until those of the commit are sent.
     pub open: u64,
-    /// Its number: what is told of earlier ones, which were given up, is ignored.
+    /// Its number: news of earlier transactions, which were given up, are ignored.
     pub number: u64,
 }
 
@@ -28,7 +28,7 @@ impl Running {
         Running { pages: Vec::new(), open: 1, number }
     }
 
-    /// Goes on to the next transaction; what was left of this one.
+    /// Goes on to the next transaction. Returns what was left of this one.
     fn end(&mut self) -> Running {
         let next = Running::new(self.number + 1);
         std::mem::replace(self, next)
@@ -40,13 +40,13 @@ pub struct Commit {
     core: CoreId,
     /// Pages, and their shadows.
     switches: Vec<(Page, Page)>,
-    /// The frames that the pages leave, once they have.
+    /// The frames that the pages leave, once they have left them.
     left: Vec<Page>,
 }
 
 impl ShadowPaging {
-    /// A transaction ends: what it stored to is written back to the shadows, and what it did not is
-    /// copied, if it has not been.
+    /// Ends a transaction: writes the lines that it stored to back to the shadows, and has the
+    /// others copied, if they have not been.
     pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Progress {
         let core = tx.core;
         let pages = self.running[core].pages.clone();
@@ -89,8 +89,8 @@ impl ShadowPaging {
         running.open += u64::from(is_waited_for && self.rules.switch_after_lines);
     }
 
-    /// A line of a shadow is durable, or all of a commit have been sent: with the last, the pages'
-    /// updates go to the controller, one a cycle.
+    /// Counts that a line of a shadow is durable, or that all of a commit have been sent. After the
+    /// last, the pages' updates go to the controller, one a cycle.
     pub(super) fn landed(
         &mut self,
         core: CoreId,
@@ -109,7 +109,7 @@ impl ShadowPaging {
         }
     }
 
-    /// The updates have come: the group is appended.
+    /// Appends the group of a commit whose updates have come.
     pub(super) fn update(&mut self, core: CoreId, at: Cycle, below: &mut Below<ShadowEvent>) {
         let pages = self.running[core].end().pages;
         let switches = pages.into_iter().map(|page| (page, self.shadows[&page].frame)).collect();
@@ -143,8 +143,8 @@ impl ShadowPaging {
         self.journal.append(records, commit, Class::Log, at, notify, below);
     }
 
-    /// A line of a group is durable: the pages of the groups that count from now on lie in what
-    /// were their shadows.
+    /// Notes that a line of a group is durable: the pages of the groups that count from now on lie
+    /// in what were their shadows.
     pub(super) fn journaled(&mut self, start: u64, at: Cycle, below: &mut Below<ShadowEvent>) {
         let (layout, switched) = (&self.layout, &mut self.switched);
         let learn = |end, record| {
@@ -176,14 +176,14 @@ impl ShadowPaging {
         }
     }
 
-    /// Other cores have forgotten the old frames of a commit.
+    /// Ends a commit whose old frames other cores have forgotten.
     pub(super) fn shot_down(&mut self, at: Cycle, below: &mut Below<ShadowEvent>) {
         let commit = self.shooting.pop_front().expect("it waits, and all wait as long");
         self.committed(&commit, at, below);
     }
 
-    /// A commit is done: it is acknowledged, others may store to its pages, and the frames that
-    /// they left are free.
+    /// Ends a commit: acknowledges it, lets others store to its pages, and frees the frames that
+    /// the pages left.
     fn committed(&mut self, commit: &Commit, at: Cycle, below: &mut Below<ShadowEvent>) {
         self.ending -= 1;
         let pages: Vec<Page> = commit.switches.iter().map(|&(page, _)| page).collect();
@@ -199,7 +199,7 @@ impl ShadowPaging {
         }
     }
 
-    /// Others may store to the pages of a transaction.
+    /// Lets other cores store to the pages of a transaction.
     fn release(&mut self, core: CoreId, pages: &[Page], at: Cycle, below: &mut Below<ShadowEvent>) {
         for page in pages {
             if self.owners.get(page) == Some(&core) {
@@ -209,8 +209,8 @@ impl ShadowPaging {
         self.waits.retry_where(|what| what == For::Holder(core), at, below);
     }
 
-    /// A transaction is given up: its pages are what they were, which memory has, and the shadows
-    /// are free. Nothing is written. Returns when that is done.
+    /// Gives a transaction up: its pages are what they were, which memory has, and the shadows are
+    /// free. Nothing is written. Returns when that is done.
     pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Cycle {
         let core = tx.core;
         let running = self.running[core].end();
@@ -226,7 +226,7 @@ impl ShadowPaging {
         tx.stored.max(tx.at)
     }
 
-    /// A library gives its transaction up: one core at a time goes on in software.
+    /// Gives a transaction up for its library: one core at a time goes on in software.
     pub(super) fn fall_back(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Progress {
         let (core, mut at) = (tx.core, tx.at);
         if !self.waits.fell_back(core) {

@@ -1,4 +1,4 @@
-//! The first store to a page: the leave to store, a frame for the shadow, and the copy.
+//! The first store to a page: the permission to store, a frame for the shadow, and the copy.
 
 use model::controller::Notify;
 use model::design::{Below, Claim, Claimed, Store};
@@ -12,16 +12,16 @@ use crate::shadow_paging::{Frame, ShadowEvent, ShadowPaging};
 /// The shadow of a page, while a transaction has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Shadow {
-    /// Where it is.
+    /// The frame that it lies in.
     pub frame: Page,
     /// The lines, one bit each, that the transaction has stored to.
     pub stored: u64,
-    /// When stores to the page may leave their core: what is copied before them has been read.
+    /// When stores to the page may leave their core: the lines copied before them have been read.
     ready: Cycle,
 }
 
 impl ShadowPaging {
-    /// A core is about to store to a line of a page.
+    /// Answers a core that is about to store to a line of a page.
     pub(super) fn claim_page(&mut self, claim: &Claim, below: &mut Below<ShadowEvent>) -> Claimed {
         let Claim { core, tx, line, at } = *claim;
         let page = Page::of(line);
@@ -90,7 +90,7 @@ impl ShadowPaging {
         Claimed::At(ready)
     }
 
-    /// The bytes that a line has before its first store stay in the frame that the page may keep,
+    /// Writes the bytes that a line has before its first store to the frame that the page may keep,
     /// also those that were stored outside of transactions.
     fn keep_old(&self, line: Line, at: Cycle, below: &mut Below<ShadowEvent>) {
         let to = self.frames.of(Page::of(line)).line(line.place_in_page());
@@ -101,8 +101,8 @@ impl ShadowPaging {
     }
 
     /// Has lines of a page, one bit each, copied to its shadow: they are read coherently, one a
-    /// cycle, and written when they have been read. Nobody stores to the page meanwhile, so each
-    /// has by now the bytes that it will have. Returns when all have been read.
+    /// cycle, and written when they have been read. No other core stores to the page meanwhile, so
+    /// each line has by now the bytes that it will have. Returns when all have been read.
     pub(super) fn copy_lines(
         &mut self,
         core: CoreId,
@@ -139,7 +139,7 @@ impl ShadowPaging {
         done
     }
 
-    /// A store has taken effect: with the first to its line, the line lies in the shadow.
+    /// Notes that a store has taken effect: from the first on, its line lies in the shadow.
     pub(super) fn stored(&mut self, store: &Store) {
         let line = store.word.line();
         if store.tx.is_none() || self.waits.fell_back(store.core) {

@@ -1,5 +1,5 @@
-//! Where what survives of shadow paging lies, beside the machine's memory: the page table, the
-//! frames for shadows, which change places with those of data, and the journal; and the journal's
+//! Where the persistent data of shadow paging lie, beside the machine's memory: the page table, the
+//! frames for shadows, which change places with those of data, and the journal. Also the journal's
 //! records.
 //!
 //! ```text
@@ -12,12 +12,12 @@ use model::units::Page;
 use crate::parts::journal::{KIND_BITS, Record, Ring, TID_BITS, kind};
 use crate::parts::page_table::PageTable;
 
-/// What a record is.
+/// The kind of a record.
 const MAP: u64 = 1;
 /// Where a frame's number begins in the second word.
 const FRAME: u32 = TID_BITS + KIND_BITS;
 
-/// The places.
+/// The places of these data.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The page table.
@@ -53,7 +53,7 @@ impl Layout {
         self.table.is_whole(frame) || (first..first + self.shadow_frames).contains(&frame.0)
     }
 
-    /// The page that a record is about, and its frame, if it is about one.
+    /// The page that a record gives a frame to, and the frame, if it is such a record.
     pub fn decode(&self, record: Record) -> Option<(Page, Page)> {
         let (page, frame) = (Page(record[0]), Page(record[1] >> FRAME));
         let is_map = kind(&record) == MAP && page.0 < self.table.pages;

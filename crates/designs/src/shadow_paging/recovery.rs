@@ -1,6 +1,6 @@
-//! Recovery, which has the image alone: the page table says what the groups of the journal do that
-//! count, and then transactions that ran in software are undone. Which frames are free follows from
-//! the page table.
+//! Recovery, which has only the image: it sets the page table as the groups of the journal that
+//! count say, and then undoes transactions that ran in software. The page table shows which frames
+//! are free.
 
 use std::collections::BTreeMap;
 
@@ -36,14 +36,14 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result
     }
     journal::restart(&found, rules.restart_a_lap_later, image, &layout.ring)?;
     // The software log has the addresses that programs use. If what survived contradicts itself,
-    // whoever reads the image says so.
+    // the checkers that read the image say so.
     image.see_through(resolve(image, setup).unwrap_or_default());
     Undo::recover(image, &setup.rules.second, setup.shape)?;
     image.see_through(Placement::default());
     Ok(())
 }
 
-/// The design on a machine that boots from an image of which recovery is done.
+/// The design on a machine that boots from an image after recovery.
 pub fn boot(image: &Image<'_>, setup: &Setup<'_, ShadowPaging>) -> ShadowPaging {
     let mut design = ShadowPaging::new(setup);
     let layout = &design.layout;
