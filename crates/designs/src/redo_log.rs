@@ -8,7 +8,7 @@
 //! transaction begins when that is complete. A store to a line of another core's transaction that
 //! is not complete leaves a dependence in the log, so that recovery replays the two in order.
 //!
-//! DHTM aborts a transaction of which a line leaves the last level. Nothing aborts here: the line
+//! DHTM aborts a transaction when a line of it leaves the last level. Nothing aborts here: the line
 //! is dropped, since its new words are in the log buffer or the log, and they are read from there
 //! when the line is needed again or written back (specs/remapping.md 2.2 leaves this to us).
 
@@ -74,7 +74,7 @@ model::rules! {
 
 /// The mark that says where the records of the last complete transaction end.
 const COMPLETE: u64 = 0;
-/// The mark that says where those of the last committed one begin and end.
+/// The mark that says where the records of the last committed transaction begin and end.
 const COMMIT: u64 = 1;
 
 /// The design: a log buffer and a log for each core.
@@ -82,7 +82,7 @@ pub struct RedoLog {
     params: RedoLogParams,
     rules: RedoLogRules,
     cores: PerCore<CoreLog>,
-    /// Lines of transactions that are not complete: of each line, its last one.
+    /// Lines of transactions that are not complete, each with the last such transaction.
     lines: LineMap<Owner>,
     /// Words of records that are to be sent.
     words: Vec<u64>,
@@ -91,8 +91,8 @@ pub struct RedoLog {
 
 struct CoreLog {
     area: Area,
-    /// Where the next record goes, where those of the running transaction begin, and where those
-    /// that are complete end.
+    /// Where the next record goes, where the records of the running transaction begin, and where
+    /// those of complete transactions end.
     tail: u64,
     first: u64,
     complete: u64,
@@ -102,12 +102,12 @@ struct CoreLog {
     lines: Vec<Line>,
     /// Transactions of other cores that the running one comes after, by the ends of their records.
     after: Vec<(CoreId, u64)>,
-    /// Writes of records that are not durable.
+    /// How many writes of records are not durable.
     logging: u64,
     /// Transactions from their ends until they are complete: at most two, of which the first is
-    /// about to be.
+    /// about to be complete.
     ended: VecDeque<Ended>,
-    /// The next transaction waits for the last one.
+    /// Whether the next transaction waits for the last one.
     waiting: bool,
 }
 
@@ -118,10 +118,10 @@ struct Ended {
     end: u64,
     stage: Stage,
     lines: Vec<Line>,
-    /// Lines that have been sent, and writes that are not durable.
+    /// How many lines have been sent, and how many writes are not durable.
     sent: usize,
     unwritten: u64,
-    /// The next line waits until one of those is durable.
+    /// Whether the next line waits until one of those writes is durable.
     full: bool,
     after: Vec<(CoreId, u64)>,
 }
@@ -155,15 +155,15 @@ struct Owner {
     /// Words that were logged, and where the log has the newest of each.
     words: u8,
     logged: [u64; LINE_WORDS as usize],
-    /// It is in the overflow list: it has left the first level.
+    /// Whether it is in the overflow list, since it has left the first level.
     listed: bool,
-    /// It has left the last level uncommitted: the caches do not have its newest bytes.
+    /// Whether it has left the last level uncommitted: the caches do not have its newest bytes.
     dropped: bool,
-    /// It has been sent to its place.
+    /// Whether it has been sent to its place.
     written: bool,
 }
 
-/// What is due. A transaction is known by where its records end.
+/// The timed events of the redo log. A transaction is known by where its records end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedoLogEvent {
     /// A write of a record is durable, or a commit has sent all of its own.
@@ -302,7 +302,7 @@ impl Design for RedoLog {
                 Disposition::Taken
             }
             Some(end) if !owner.written => {
-                // It writes itself back.
+                // The eviction writes the line back.
                 owner.written = true;
                 let core = owner.core;
                 self.ended(core, end).expect("its transaction is not complete").unwritten += 1;
@@ -362,7 +362,7 @@ impl Design for RedoLog {
             ),
             volatile("write bit of a line", 1, l1_lines * cores),
             volatile("log and overflow list registers", 4 * 48, cores),
-            // A line that left the last level is looked for in the log: at most all that it holds.
+            // A dropped line is looked for in the log: there are at most as many as the log holds.
             Structure {
                 place: "memory controller",
                 ..volatile(

@@ -1,7 +1,7 @@
-//! A software write-ahead log by blocks, S-WAL of the LOC slides: a transaction's stores go to
-//! copies of the lines in volatile memory; at commit these blocks and their headers are copied to
-//! the log and flushed, then a record is; only then the lines are stored to, flushed, and the log
-//! is truncated (specs/ordering.md section 12).
+//! A software write-ahead log by blocks, S-WAL of the LOC slides. A transaction's stores go to
+//! copies of the lines in volatile memory. At commit these blocks and their headers are copied to
+//! the log and flushed, and then a record is written and flushed. Only then the lines are stored to
+//! and flushed, and the log is truncated (specs/ordering.md section 12).
 //!
 //! ```text
 //! a core's log:  word 0     the record: the number of the last committed transaction
@@ -70,14 +70,14 @@ pub struct SWal {
     base: u64,
     bytes: u64,
     number: u64,
-    /// Copies of the lines that the transaction has stored to, in order of the first stores; which
-    /// words of each it stored to; and where each line's copy is.
+    /// Copies of the lines that the transaction has stored to, in order of the first stores, each
+    /// with the words that it stored to; `places` says where each line's copy is.
     copies: Vec<(Line, [u64; 8], u8)>,
     places: LineMap<usize>,
 }
 
 impl SWal {
-    /// Where a block and the headers of its group are.
+    /// A block, and the headers of its group.
     fn block(&self, index: u64) -> (Line, Line) {
         let group = Line::of(self.base + GROUPS + index / BLOCKS * GROUP_BYTES);
         (Line(group.0 + index % BLOCKS), Line(group.0 + BLOCKS))

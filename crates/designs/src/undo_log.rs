@@ -69,7 +69,7 @@ const FIRST: u64 = 0;
 pub struct UndoLog {
     params: UndoLogParams,
     rules: UndoLogRules,
-    /// Where the caches survive, stores survive before their entries are durable.
+    /// Whether the caches survive: stores then survive before their entries are durable.
     caches_survive: bool,
     cores: PerCore<CoreLog>,
     /// Lines that were evicted before their entries were durable.
@@ -79,17 +79,17 @@ pub struct UndoLog {
 
 struct CoreLog {
     area: Area,
-    /// Where the next entry goes, and where those of the running transaction begin.
+    /// Where the next entry goes, and where the entries of the running transaction begin.
     tail: u64,
     first: u64,
-    /// Lines that are known to be logged in this transaction, also in order of entry.
+    /// Lines that are known to be logged in this transaction; `order` has the order of entry.
     filter: LineSet,
     order: VecDeque<Line>,
     /// Lines stored to in this transaction.
     lines: Vec<Line>,
     /// Entries that are not durable.
     pending: Vec<Pending>,
-    /// Lines of a commit that are not durable, and one more while they are being sent.
+    /// How many lines of a commit are not durable, and one more while lines are being sent.
     writing_back: u64,
 }
 
@@ -98,11 +98,11 @@ struct Pending {
     line: Line,
     position: u64,
     entry: [u64; ENTRY_WORDS as usize],
-    /// Writes that are not durable.
+    /// How many of its writes are not durable.
     writes: u64,
 }
 
-/// What is due.
+/// The timed events of the undo log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UndoLogEvent {
     /// A write of the entry at a position is durable.
@@ -263,9 +263,9 @@ impl Design for UndoLog {
         Ok(())
     }
 
-    /// A core's store blocks until its entry is durable, so behind the last entry that was there
-    /// one at the most is there in part. Its place is passed over: with words of another entry of
-    /// the same line it could be whole.
+    /// A core's store blocks until its entry is durable, so behind the last whole entry there is at
+    /// most one that is there in part. Its place is passed over: with words of another entry of the
+    /// same line it could be whole.
     fn boot(image: &mut Image<'_>, setup: &Setup<'_, UndoLog>) -> Result<UndoLog, PowerLoss> {
         let mut design = UndoLog::new(setup);
         for (_, log) in design.cores.iter_mut() {
@@ -333,8 +333,8 @@ impl UndoLog {
         self.counts.wraps += u64::from(log.area.wraps(position, ENTRY_WORDS));
     }
 
-    /// A write of an entry is durable: with the last one the store goes on, and so does its line
-    /// if that was evicted.
+    /// Counts a durable write of an entry. After the last one the store goes on, and so does its
+    /// line if that was evicted.
     fn logged(&mut self, core: CoreId, position: u64, at: Cycle, below: &mut Below<UndoLogEvent>) {
         let log = &mut self.cores[core];
         let index = log.pending.iter().position(|pending| pending.position == position);

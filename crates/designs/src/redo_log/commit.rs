@@ -8,7 +8,7 @@ use super::record::{self, Record};
 use super::{COMMIT, Ended, Owner, RedoLog, RedoLogEvent, Stage};
 
 impl RedoLog {
-    /// A line that is not in a core's log buffer joins its write set, if it is not in it.
+    /// Adds a line that is not in a core's log buffer to the core's write set, if it is not there.
     pub(super) fn own(&mut self, core: CoreId, line: Line) {
         let log = &mut self.cores[core];
         let new = Owner {
@@ -21,7 +21,7 @@ impl RedoLog {
             written: false,
         };
         match self.lines.insert(line, new) {
-            // It left the log buffer, and is stored to again.
+            // The line has left the log buffer, and is stored to again.
             Some(same) if same.core == core && same.end.is_none() => {
                 self.lines.insert(line, same);
                 return;
@@ -65,7 +65,7 @@ impl RedoLog {
         }
     }
 
-    /// Sends the records that were put.
+    /// Sends the records that were put. Returns how many writes that takes.
     fn send(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) -> u64 {
         let log = &mut self.cores[core];
         let length = self.words.len() as u64;
@@ -86,7 +86,7 @@ impl RedoLog {
         writes
     }
 
-    /// A transaction ends: what the log buffer holds becomes records.
+    /// Ends a transaction: turns what the log buffer holds into records.
     pub(super) fn end(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
         let after = std::mem::take(&mut self.cores[core].after);
         if self.rules.log_dependences {
@@ -162,7 +162,7 @@ impl RedoLog {
         self.try_to_complete(core, at, below);
     }
 
-    /// A transaction of a core that is not complete, by where its records end.
+    /// A transaction of a core that is not complete, found by where its records end.
     pub(super) fn ended(&mut self, core: CoreId, end: u64) -> Option<&mut Ended> {
         self.cores[core].ended.iter_mut().find(|ended| ended.end == end)
     }

@@ -6,10 +6,11 @@
 //! ring     records: a header, which is line, kind and words (or core); a redo record's words follow
 //! ```
 //!
-//! A transaction is to be replayed if commit is beyond complete, and all of its records are durable
-//! then: they need no checksum. They begin where those of the one before end, but complete may be
-//! older than that: a commit record is sent behind the complete record before it, and of the line
-//! with both marks one word may be there without the other. So commit has both places, in one word.
+//! A transaction is to be replayed if the commit mark is beyond the complete mark. All of its
+//! records are durable then, so they need no checksum. They begin where those of the transaction
+//! before end, but the complete mark may be older than that: a commit record is sent behind the
+//! complete record before it, and of the line with both marks one word may be there without the
+//! other. So the commit mark has both places, in one word.
 
 use model::contents::View;
 use model::design::Setup;
@@ -24,14 +25,14 @@ use crate::parts::area::Area;
 pub enum Record {
     /// New words of a line.
     Redo(Line, u8),
-    /// A line has left the first level: whoever writes back looks for it in the last one.
+    /// A line has left the first level: a write-back looks for it in the last one.
     Overflow(Line),
-    /// The transaction comes after another core's, whose records end there.
+    /// The transaction comes after another core's transaction, whose records end there.
     After(CoreId, u64),
 }
 
-/// Bits of a commit mark that say how many words the records have: the longest log that a machine
-/// takes, of 1 GiB, has no more. The others say where they end.
+/// Bits of a commit mark that say how many words the records have; the other bits say where they
+/// end. The longest log that a machine takes, of 1 GiB, has no more words than that.
 const LENGTH_BITS: u32 = 28;
 
 /// The commit mark of a transaction whose records lie between two places.
@@ -40,7 +41,7 @@ pub fn commit(first: u64, end: u64) -> u64 {
     end << LENGTH_BITS | (end - first)
 }
 
-/// Between what places the records of a commit mark lie.
+/// The places between which the records of a commit mark lie.
 fn committed(mark: u64) -> (u64, u64) {
     let end = mark >> LENGTH_BITS;
     (end - mark % (1 << LENGTH_BITS), end)
@@ -69,7 +70,8 @@ impl Record {
         }
     }
 
-    /// Its words: the header, and of a redo record the new words, as coherent cores see them.
+    /// Adds the record's words: the header, and for a redo record the new words, as coherent cores
+    /// see them.
     pub fn write(self, view: &View, words: &mut Vec<u64>) {
         words.push(self.header());
         if let Record::Redo(line, mask) = self {
@@ -112,7 +114,7 @@ impl Pending {
                 }
                 Some(Record::After(core, end)) => after.push((core, end)),
                 Some(Record::Redo(..) | Record::Overflow(_)) => (),
-                // Only in a log that was committed before it was there.
+                // This happens only in a log that was committed before it was there.
                 None => break,
             }
         }
@@ -123,9 +125,9 @@ impl Pending {
     }
 }
 
-/// Replays what committed and is not complete: what comes after others after them. Each is
-/// complete before the next is, so that after another power failure something old is replayed over
-/// something new only if that is replayed again, too.
+/// Replays the transactions that committed and are not complete, each after those that it comes
+/// after. Each is complete before the next one is, so that after another power failure something
+/// old is replayed over something new only if the new is replayed again, too.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, RedoLog>) -> Result<(), PowerLoss> {
     let cores = || (0..setup.shape.cores).map(CoreId);
     let mut pending: Vec<(CoreId, Pending)> =
@@ -159,8 +161,8 @@ mod tests {
     use super::*;
     use crate::redo_log::{RedoLogParams, RedoLogRules};
 
-    /// Core 1 has completed the transaction after which core 0's comes, and committed another one.
-    /// Of the line with its marks one word is there without the other.
+    /// Core 0's transaction comes after one of core 1, which has completed it and has committed
+    /// another one. Of the line with core 1's marks one word is there without the other.
     #[test]
     fn a_complete_transaction_is_not_replayed_though_its_complete_record_is_not_there() {
         let mut config = Config::default();

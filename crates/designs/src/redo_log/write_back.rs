@@ -73,7 +73,7 @@ impl RedoLog {
             below.write_back(at, line, true, Class::Data, notify)
         } else {
             // The caches do not have the line, or had to fetch it again, with its words from the
-            // log: it is clean then, and memory has still not got them.
+            // log. It is clean then, and memory still does not have these words.
             let data = below.line(line);
             let path = below.shape.path;
             let (mask, leaves) = if below.caches.clean(line, true) {
@@ -87,8 +87,8 @@ impl RedoLog {
         self.ended(core, end).expect("it is not complete").unwritten += u64::from(is_sent);
     }
 
-    /// Reads the newest words of a line from the log, which may have them in several lines; when
-    /// the last of those is there.
+    /// Reads the newest words of a line from the log, which may have them in several lines. Returns
+    /// when the last of those is there.
     fn read_log(&self, owner: &Owner, at: Cycle, below: &mut Below<RedoLogEvent>) -> Cycle {
         let area = &self.cores[owner.core].area;
         let places = (0..LINE_WORDS as usize).filter(|place| owner.words >> place & 1 == 1);
@@ -99,8 +99,9 @@ impl RedoLog {
         lines.into_iter().map(|line| below.memory.read(at, line)).max().unwrap_or(at)
     }
 
-    /// Another core comes to have a line of a committed transaction: it is sent to its place from
-    /// there. The caches are not told that it is clean, since the other core may mean to write.
+    /// Sends a line of a committed transaction to its place from the caches, since another core
+    /// comes to have it. The caches are not told that it is clean, since the other core may mean to
+    /// write.
     fn force(&mut self, line: Line, at: Cycle, below: &mut Below<RedoLogEvent>) {
         let owner = self.lines.get_mut(&line).expect("the line is of a transaction");
         let (core, end) = (owner.core, owner.end.expect("it has committed"));
@@ -112,7 +113,7 @@ impl RedoLog {
         self.counts.forced += 1;
     }
 
-    /// A core comes to have a line at `at`, or later if its words have to be read from the log.
+    /// Returns when a core has a line: at `at`, or later if its words have to be read from the log.
     pub(super) fn touch(
         &mut self,
         core: CoreId,
@@ -137,7 +138,7 @@ impl RedoLog {
         done
     }
 
-    /// A line is durable in its place.
+    /// Notes that a line is durable in its place.
     pub(super) fn written(
         &mut self,
         core: CoreId,
@@ -154,8 +155,8 @@ impl RedoLog {
         self.try_to_complete(core, at, below);
     }
 
-    /// Sends the complete record of a core's oldest transaction if it is time; the next one may
-    /// begin then.
+    /// Sends the complete record of a core's oldest transaction if it is due; the next transaction
+    /// may begin then.
     pub(super) fn try_to_complete(
         &mut self,
         core: CoreId,
