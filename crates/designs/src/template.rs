@@ -57,7 +57,7 @@ const RECORD_WORDS: usize = 3;
 pub struct Template {
     rules: Rules,
     cores: PerCore<Core>,
-    /// Evicted lines that wait.
+    /// Evicted lines that wait for records.
     held: Vec<Evict>,
     /// Counted for reports.
     records: u64,
@@ -78,11 +78,11 @@ struct Core {
     lines: Vec<Line>,
     /// The line whose record is not durable.
     pending: Option<Line>,
-    /// Lines of its commit that are not durable, and one more until all have been sent.
+    /// How many lines of its commit are not durable, and one more until all have been sent.
     unwritten: u64,
 }
 
-/// What is due: of a core, and what was sent is durable.
+/// Events, each of a core: what the core sent is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A record.
