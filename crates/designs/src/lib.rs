@@ -35,8 +35,9 @@ pub mod undo;
 pub mod undo_log;
 pub mod write_set;
 
-/// The designs, in the order of their names. A static and not a constant, so that they are compiled
-/// here, and not once more in each crate that names this; nor for the unit tests, which run none.
+/// The designs, in the order of their names. This is a static and not a constant, so that they are
+/// compiled here, and not once more in each crate that names it; nor are they for the unit tests,
+/// which run none.
 #[cfg(not(test))]
 pub static ALL: &[Entry] = &[
     entry::<base::Base>(),
@@ -77,8 +78,8 @@ pub static ALL: &[Entry] = &[
     entry::<software::Software<software::UndoX86>>(),
 ];
 
-/// Ordering hardware, in the order of names: what a log is paired with, and what litmus tests run
-/// on. A static as [`ALL`] is.
+/// Ordering hardware, in the order of names, with which logs are paired and on which litmus tests
+/// run. A static as [`ALL`] is.
 #[cfg(not(test))]
 pub static ORDERS: &[Entry] = &[
     entry::<bbb::Bbb>(),
@@ -91,9 +92,9 @@ pub static ORDERS: &[Entry] = &[
 
 /// A design as the registry knows it. Here its type is erased, once per run.
 pub struct Entry {
-    /// What is said of it.
+    /// Its card.
     pub card: Card,
-    /// What order of stores it promises, if it is ordering hardware or stands on it.
+    /// The order of stores that it promises, if it is ordering hardware or stands on it.
     pub model: Option<Model>,
     /// The ordering hardware that it stands on, by name, if it is a log on some.
     pub stands_on: Option<&'static str>,
@@ -111,13 +112,14 @@ pub struct Entry {
     pub migrates: bool,
     /// Whether it revokes aborted transactions by itself.
     pub revokes: bool,
-    /// Whether lines are elsewhere than where programs see them.
+    /// Whether lines may lie elsewhere than where programs see them.
     pub translates: bool,
-    /// If it is a user's, whose defects are not ours, what tells it from others of its name.
+    /// For a user's script, whose defects are not ours: a text that tells it from others of its
+    /// name.
     pub script: Option<&'static str>,
     /// Runs a workload on a machine with it.
     pub run: &'static Runs,
-    /// What it adds to the hardware of a machine.
+    /// The structures that it adds to the hardware of a machine.
     pub hardware: &'static Hardware,
     /// Its corner for a trial of the search for what breaks it ([`Design::corner`]).
     pub corner: fn(u64, bool) -> Corner,
@@ -146,8 +148,8 @@ impl Entry {
         self.needless.iter().copied().chain(with)
     }
 
-    /// Whether flushes and fences do nothing, nor are they needless: where a store survives from
-    /// when it is visible there is nothing for them to do.
+    /// Whether flushes and fences do nothing although they are not needless. (Where a store
+    /// survives from when it is visible, there is nothing for them to do.)
     pub fn ignores_fences(&self) -> bool {
         !self.has_fences && matches!(self.model, None | Some(Model::Unordered))
     }
@@ -156,7 +158,7 @@ impl Entry {
 /// What runs a workload on a machine with a design.
 pub type Runs = dyn Fn(Order<'_>) -> Result<Outcome, Failure> + Sync;
 
-/// What a design adds to the hardware, of its settings and a machine.
+/// The structures that a design adds to the hardware, given its settings and the machine's shape.
 pub type Hardware = dyn Fn(&[(String, u64)], &Shape) -> Vec<Structure> + Sync;
 
 /// A run, before the design's type is known.
@@ -165,7 +167,7 @@ pub struct Order<'a> {
     pub settings: &'a [(String, u64)],
     /// A rule of the design, known to exist, to be switched off.
     pub without: Option<&'a str>,
-    /// The rest.
+    /// The run itself.
     pub run: Run<'a>,
 }
 

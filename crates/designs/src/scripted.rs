@@ -1,10 +1,10 @@
-//! A design whose hooks are somebody else's: one that a user writes in another language stands on
-//! the machine as those of this crate do, and is run, crashed and compared like them.
+//! A design whose hooks a user wrote in another language. It stands on the machine as the designs
+//! of this crate do, and is run, crashed and compared like them.
 //!
-//! [`Script`] is what was loaded and [`Hooks`] the design on a machine that is switched on. A hook
-//! that the design leaves alone answers as [`Design`]'s own does. All hardware, it has no library;
-//! it does not translate, and aborted transactions are revoked by the runtime. One that says what
-//! order of stores it promises is ordering hardware, for [`ordering`].
+//! [`Script`] is what was loaded, and [`Hooks`] is the design on a machine that is switched on. A
+//! hook that the design does not have answers as [`Design`]'s own does. The design is all hardware
+//! and has no library; it does not translate, and the runtime revokes aborted transactions. A
+//! script that says what order of stores it promises is ordering hardware, for [`ordering`].
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -26,11 +26,11 @@ pub mod ordering;
 
 use ordering::LogName;
 
-/// A design as it was loaded: what [`Design`] has without `self`.
+/// A design as it was loaded: the part of [`Design`] without `self`.
 pub trait Script: Send + Sync + Debug {
     /// The design on a machine that has just been switched on.
     fn switch_on(&self, setup: &Given<'_>) -> Box<dyn Hooks>;
-    /// What firmware does to the image when the power is back.
+    /// Repairs the image when the power is back, as firmware does.
     ///
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
@@ -40,7 +40,7 @@ pub trait Script: Send + Sync + Debug {
     /// # Errors
     /// [`PowerLoss`] when the power fails again.
     fn boot(&self, image: &mut Image<'_>, setup: &Given<'_>) -> Result<Box<dyn Hooks>, PowerLoss>;
-    /// What it adds to the hardware.
+    /// The structures that it adds to the hardware.
     fn hardware(&self, setup: &Given<'_>) -> Vec<Structure>;
 }
 
@@ -50,12 +50,12 @@ pub trait Hooks {
     fn begin(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress;
     /// A load has its value.
     fn load(&mut self, load: &Load, below: &mut Below<Token>) -> Progress;
-    /// Whether `store` brings to memory what it hears of. Of ordering hardware alone.
+    /// Whether `store` brings to memory the stores that it is told of. Only for ordering hardware.
     fn brings_stores(&self) -> bool;
     /// A store has taken effect in the caches.
     fn store(&mut self, store: &Store, below: &mut Below<Token>) -> Progress;
     /// The program asks for an order, for durability, or for a line of persistent memory to be
-    /// written back. Of ordering hardware alone.
+    /// written back. Only for ordering hardware.
     fn fence(&mut self, fence: &Fence, below: &mut Below<Token>) -> Progress;
     /// A transaction ends.
     fn commit(&mut self, tx: &Tx, below: &mut Below<Token>) -> Progress;
@@ -69,27 +69,27 @@ pub trait Hooks {
     fn event(&mut self, at: Cycle, event: Token, below: &mut Below<Token>);
     /// Whether a dirty line is left behind where the caches survive.
     fn leaves_behind(&self, line: Line) -> bool;
-    /// Whether who is told stands beside the controller that accepts the write.
+    /// Whether the part that is told stands beside the controller that accepts the write.
     fn hears_at_once(&self, event: Token) -> bool;
-    /// What a battery still writes.
+    /// Writes what a battery still saves.
     ///
     /// # Errors
     /// [`PowerLoss`] when the battery is empty.
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss>;
-    /// What could have become durable by now; nothing if it leaves that to be any dirty line. Of
-    /// ordering hardware alone.
+    /// The writes that could be durable by now; `None` if the script leaves that to be any dirty
+    /// line. Only for ordering hardware.
     fn could_be_durable(
         &self,
         below: &Below<Token>,
         arrived: &mut dyn FnMut() -> bool,
     ) -> Option<Vec<Write>>;
-    /// What one of its events is called in a timeline.
+    /// The name of one of its events in a timeline.
     fn show_event(&self, event: Token) -> String;
-    /// What it has counted so far.
+    /// Its counters so far.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }
 
-/// What stands for an event of a script's own.
+/// A token that stands for one of a script's own events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token(pub usize);
 
@@ -104,12 +104,12 @@ pub struct Given<'a> {
     pub shape: &'a Shape,
 }
 
-/// What is said of a script.
+/// What the registry is told of a script.
 #[derive(Debug)]
 pub struct About {
     /// The card.
     pub card: Card,
-    /// What order of stores it promises, if it is ordering hardware.
+    /// The order of stores that it promises, if it is ordering hardware.
     pub model: Option<Model>,
     /// Its parameters.
     pub fields: &'static [Field],
@@ -117,25 +117,25 @@ pub struct About {
     pub rules: &'static [(&'static str, &'static str)],
     /// Rules that it does not need, each with the reason.
     pub needless: &'static [(&'static str, &'static str)],
-    /// Which fences and flushes are instructions: none, if it is no ordering hardware.
+    /// Which fences and flushes are instructions: none, if it is not ordering hardware.
     pub instructions: Instructions,
     /// Whether a thread may move to another core in a transaction.
     pub migrates: bool,
-    /// What tells it from others of its name.
+    /// A text that tells it from other scripts of its name.
     pub digest: &'static str,
 }
 
-/// Which of what a program asks for besides loads and stores are instructions.
+/// Which of a program's fences and flushes are instructions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Instructions {
-    /// Those that order, or make durable.
+    /// Fences, which order stores or make them durable.
     pub fences: bool,
-    /// Those that have a line written back.
+    /// Flushes, which have a line written back.
     pub flushes: bool,
 }
 
-/// A script as the registry knows a design, or, of ordering hardware, as it knows that or a log on
-/// it. It is for ever.
+/// The registry's entry for a script or, if the script is ordering hardware, for that or a log on
+/// it. It stays in memory for ever.
 ///
 /// # Errors
 /// A sentence that says what the script and the log on it both have, or neither.
@@ -159,7 +159,7 @@ fn of(about: &About, script: Arc<dyn Script>) -> Entry {
     })
 }
 
-/// The entry of a design that is made of a script of a name, with these parameters.
+/// The entry of a design that is made of the script of this name, with these parameters.
 fn made<S: System>(
     about: &About,
     script: &'static str,
@@ -197,7 +197,7 @@ pub struct ScriptParams {
 }
 
 impl ScriptParams {
-    /// Those of a script, all at their defaults.
+    /// The parameters of a script, all at their defaults.
     fn of(about: &About, script: Arc<dyn Script>) -> ScriptParams {
         let (model, instructions) = (about.model, about.instructions);
         ScriptParams { script: Some(script), model, instructions, settings: Vec::new() }
@@ -208,7 +208,7 @@ impl ScriptParams {
     }
 }
 
-/// Which of them there are is in the script's [`About`].
+/// The script's [`About`] says which parameters there are.
 impl Params for ScriptParams {
     const FIELDS: &'static [Field] = &[];
 
@@ -290,8 +290,8 @@ impl Design for Scripted {
         params.model.is_some()
     }
 
-    /// What survives may change at a store, whatever a model says of when that counts, and without
-    /// a model, too.
+    /// Whatever a model says of when a store counts, and without a model, too, a structure that
+    /// survives may change at a store.
     fn stores_survive(setup: &Setup<'_, Self>) -> bool {
         let is_kept = |structure: &Structure| structure.kept_by != KeptBy::Nothing;
         setup.params.model == Some(Model::Visible) || Self::hardware(setup).iter().any(is_kept)
@@ -320,7 +320,7 @@ impl Design for Scripted {
     fn fence(&mut self, fence: &Fence, below: &mut Below<Token>) -> Progress {
         match fence.kind {
             _ if !self.orders => Progress::Done(fence.at),
-            // What is volatile is no business of a script's.
+            // A script has nothing to do with volatile lines.
             FenceKind::Flush(line, class, how) if !line.is_persistent() => {
                 orders::flush(fence, (line, class, how), below)
             }
@@ -386,7 +386,7 @@ impl Design for Scripted {
     }
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
-        // In a run, too: where the power is cut.
+        // A run that cuts the power asks for this, too.
         on_host_stack(|| setup.params.script().hardware(&Self::given(setup)))
     }
 
@@ -395,8 +395,8 @@ impl Design for Scripted {
     }
 }
 
-/// What `run` returns. A rule of the machine that it finds broken is the script's fault: a design
-/// of ours would have been seen to break it.
+/// Returns what `run` returns. If it finds a rule of the machine broken, that is the script's
+/// fault: a design of ours would have been seen to break it.
 fn or_blame<T>(script: &str, run: impl FnOnce() -> T) -> T {
     let payload = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(answer) => return answer,
@@ -411,13 +411,13 @@ fn or_blame<T>(script: &str, run: impl FnOnce() -> T) -> T {
     raise(format!("{script}: it breaks a rule of the machine (or that is a bug of ours): {what}"))
 }
 
-/// What a script raised, as the payload of a panic: it ends the run, and whoever started that tells
-/// the user.
+/// What a script raised, as the payload of a panic. It ends the run, and the caller that started
+/// the run tells the user.
 #[derive(Debug)]
 pub struct Raised {
     /// A sentence for the user.
     pub text: String,
-    /// Whether it says that what was asked for does not fit, and is not wrong itself.
+    /// Whether it says that the request does not fit, and not that the script is wrong.
     pub declined: bool,
 }
 
@@ -435,7 +435,8 @@ pub fn decline(text: String) -> ! {
 mod tests {
     use super::*;
 
-    /// What a script raised stays what it is, and what the machine found broken is its fault.
+    /// What a script raised stays what it is, and what the machine found broken is the script's
+    /// fault.
     #[test]
     fn a_rule_of_the_machine_that_a_script_breaks_is_its_fault() {
         let raised = |run: fn()| {

@@ -1,4 +1,4 @@
-//! Ordering hardware of a script's: alone, for litmus tests, and under each software log.
+//! A script's ordering hardware: alone, for litmus tests, and under each software log.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::redo::Redo;
 use crate::software::{Log, Pairing, Software};
 use crate::undo::Undo;
 
-/// A software log that may stand on ordering hardware of a script's.
+/// A software log that may stand on a script's ordering hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogName {
     /// [`Count`].
@@ -25,7 +25,7 @@ pub enum LogName {
 }
 
 impl LogName {
-    /// Their names, as in LOG@ORDER.
+    /// The names of the logs, as in LOG@ORDER.
     pub const ALL: [(&str, LogName); 3] =
         [(Count::NAME, LogName::Count), (Redo::NAME, LogName::Redo), (Undo::NAME, LogName::Undo)];
 
@@ -120,8 +120,8 @@ fn paired<L: Log>(about: &About, script: Arc<dyn Script>) -> Result<Entry, Strin
     Ok(Entry { stands_on: Some(hardware.name), ..entry })
 }
 
-/// A rule that a script says is needless is one of its own, or of a log; of one log alone it is
-/// said as LOG:RULE.
+/// Checks a rule that a script says is needless: it must be one of the script's own, or of a log. A
+/// rule of one log alone is named as LOG:RULE.
 fn require_rule(about: &About, named: &str) -> Result<(), String> {
     let (log, rule) = split(named);
     let names = LogName::ALL.map(|(name, _)| name);
@@ -144,7 +144,7 @@ fn split(named: &str) -> (Option<&str>, &str) {
     named.split_once(':').map_or((None, named), |(log, rule)| (Some(log), rule))
 }
 
-/// What a script says of these rules that it does not need under a log, or, if that has no name,
+/// Those of these rules that a script says it does not need under a log or, if the log has no name,
 /// alone.
 fn needless_of(
     about: &About,
