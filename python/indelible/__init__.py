@@ -91,7 +91,7 @@ __all__ = [
 #: What `from indelible import *` leaves out, so that `list` is Python's own there.
 _UNSTARRED = ("list",)
 
-#: Where the names are that are no verbs.
+#: The modules of the names that are not in `verbs`.
 _HOMES = {
     "experiment": ("HostError", "InputError", "InternalError"),
     "causes": ("Causes",),
@@ -111,10 +111,10 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:
-    # Of which a checker of types would believe that it has any name.
+    # Hidden from a type checker, which would take it that the module has every name.
 
     def __getattr__(name: str) -> object:
-        """Import what is asked for when it is: the command has to catch a Ctrl-C in its imports."""
+        """Import a name at its first use: the command has to catch a Ctrl-C during its imports."""
         if name == "__version__":
             return importlib.import_module("indelible.experiment").version()
         if name not in (*__all__, *_UNSTARRED):

@@ -3,7 +3,7 @@
 import os
 import sys
 
-#: What Python takes the hashes of texts from, in every process from another number if it is unset.
+#: The variable that seeds Python's hashes of texts. If unset, every process has another seed.
 HASHES = "PYTHONHASHSEED"
 
 
@@ -21,28 +21,28 @@ def main() -> int:
         if sys.stderr is not None:
             print("indelible: interrupted", file=sys.stderr)
         code = 130
-    # Python remembers a Ctrl-C that came in what `exec` runs, as a data class is made, until the
-    # next `exec`, and would die of it at exit.
+    # A Ctrl-C that came inside an `exec`, which making a data class uses, stays pending until the
+    # next `exec`; without this one Python would die of it at exit.
     exec("")
     return code
 
 
 def _end_in_order() -> None:
-    """Have what ends a process, as a batch system does, or a terminal that is closed, be Ctrl-C.
+    """Treat SIGTERM (a batch system's) and SIGHUP (a closed terminal's) like Ctrl-C.
 
-    Who is ended at once leaves behind what it has started: a checker (`--check`) that does not end
-    by itself would run on for ever, and files that are made for a while would stay.
+    A process that died of them at once would leave behind what it has started: a checker
+    (`--check`) that does not end by itself would run for ever, and temporary files would stay.
     """
     import signal
 
     for ends in (signal.SIGTERM, signal.SIGHUP):
-        # What somebody has it ignore, as nohup does, it ignores.
+        # A signal that the caller has set to be ignored, as nohup does, stays ignored.
         if signal.getsignal(ends) == signal.SIG_DFL:
             signal.signal(ends, signal.default_int_handler)
 
 
 def _runs_python(words: list[str]) -> bool:
-    """Return whether these words may name a design in Python: those of a program are none."""
+    """Return whether these words may name a design in Python; words after `--` are a program's."""
     if words[:1] == ["verify"]:
         # The words are in the bundle.
         return True
@@ -52,9 +52,9 @@ def _runs_python(words: list[str]) -> bool:
 
 
 def _begin_anew() -> None:
-    """Begin anew with the same hashes in every process, so that sets of texts have one order.
+    """Start Python again with a fixed hash seed, so that sets of texts have one order.
 
-    A design in Python that goes through one would have other answers each time.
+    A design in Python that iterates over such a set would otherwise answer differently each time.
     """
     if sys.executable:
         environment = os.environ | {HASHES: "0"}

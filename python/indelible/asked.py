@@ -1,4 +1,4 @@
-"""What a call asks for, as words and numbers, or the sentence that it is none."""
+"""The arguments of calls as words and numbers, or the sentence that says why one is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def machine_on(machine: FileName, cores: int | None) -> tuple[str, int | None]:
 
 
 def counts_of(cores: int | Iterable[int] | None) -> tuple[int | None, ...]:
-    """Return the numbers of cores of a comparison without repetition; of none the machine's."""
+    """Return the core counts of a comparison without repetition; None means the machine's."""
     several = isinstance(cores, Iterable) and not isinstance(cores, str)
     asked: tuple[Any, ...] = tuple(cores) if several else (cores,)  # type: ignore[arg-type]
     if not asked:
@@ -41,7 +41,7 @@ def counts_of(cores: int | Iterable[int] | None) -> tuple[int | None, ...]:
 
 
 def seeds_of(first: object, count: object) -> tuple[int, ...]:
-    """Return so many seeds, one behind the other."""
+    """Return `count` consecutive seeds from the first one on."""
     first = whole("seed", first)
     return tuple(range(first, first + whole("seeds", count, 1, SEEDS_MAX)))
 
@@ -50,7 +50,7 @@ def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tup
     """Return the names without repetition, `all` standing for every one there is."""
     asked = listed(what, asked)
     for name in asked:
-        # As the command has it. No name has a comma, unless it is that of a file.
+        # The command takes names with commas between them; only a file's name may have a comma.
         if "," in name and not os.path.isfile(name):
             raise InputError(f"`{what}` is a list: {name.split(',')}, and not {name!r}")
     if not asked:
@@ -64,7 +64,7 @@ def base_of(
     normalize: DesignName | None,
     rows: Sequence[Mapping[str, Any]],
 ) -> str:
-    """Return the design that is 1.00; it may be one that is not compared with the others yet."""
+    """Return the design that is 1.00; it need not be among the compared ones yet."""
     base = named("normalize", normalize or designs[0])
     known = [*designs, *(row["name"] for row in rows)]
     if base not in known and not is_script(base):
@@ -86,7 +86,7 @@ def experiment_of(
     replay: FileName | None,
     exact: bool,
 ) -> Experiment:
-    """Return an experiment in words as one thing, with the workload that its file is for."""
+    """Return the experiment; without a workload it is the one that reads the given file."""
     scripts = read_scripts(sql, ycsb, replay)
     if workload is None:
         if not scripts:

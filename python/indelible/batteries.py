@@ -13,9 +13,9 @@ from indelible.settings import Pairs
 
 @dataclass(frozen=True)
 class Saved:
-    """What a design must save at a power failure on one machine; of most that is nothing.
+    """What a design must save at a power failure on one machine; for most designs nothing.
 
-    A battery's energy or ADR's own: which of them pays makes no design better.
+    The energy counts whether a battery or ADR supplies it: neither makes a design better.
     """
 
     state_bytes: int = 0
@@ -23,9 +23,9 @@ class Saved:
 
 
 def saved(asked: Iterable[Experiment], cores: int | None) -> Saved | None:
-    """Return the most that a design must save with so many cores, if that can be told.
+    """Return the most that a design must save with so many cores, or None if one run is unknown.
 
-    Of its runs on some workloads, for each of which its machine may be another one.
+    The maximum is over its runs on several workloads, whose machines may differ by settings.
     """
     settings = {_of_hardware(one): one for one in asked}
     found = [_saved(one, cores, pairs) for pairs, one in settings.items()]
@@ -50,7 +50,7 @@ def _saved(asked: Experiment, cores: int | None, settings: Pairs) -> Saved | Non
 
 
 def beside_published(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each design: its battery, and beside that what was published of it."""
+    """Return a row for each design: its computed battery, and the published one beside it."""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         own = {key: value for key, value in row.items() if key != "source"}

@@ -1,4 +1,4 @@
-"""How fast the simulator itself is. A process for each cell, so that peak memory is the cell's."""
+"""The speed of the simulator itself, in a process for each cell: peak memory is the cell's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Cell:
 
     @property
     def place(self) -> tuple[str, int, str]:
-        """What it has in common with the cells that it is compared with."""
+        """The workload, cores and footprint, which the cells that it is compared with share."""
         return self.workload, self.cores, self.footprint
 
 
@@ -50,7 +50,7 @@ def _keyed(design: str, workload: str, cores: int, footprint: str, txs: int, ite
 
 
 def _cells() -> tuple[Cell, ...]:
-    """Return what the promises on speed and memory are about, native beside silo."""
+    """Return the cells that the promises on speed and memory are about, on native and silo."""
     cells: list[Cell] = []
     for design in ("native", "silo"):
         # One core, and all eight, within the last-level cache of 8 MiB. A swap of lines is 32
@@ -63,7 +63,7 @@ def _cells() -> tuple[Cell, ...]:
             _array(design, 8, "8 x 0.5 MB, lines", 64, 200_000, 4 * MIB),
             _keyed(design, "hash", 8, "8 x 0.5 MB", 300_000, 32 * KIB),
             _keyed(design, "btree", 8, "8 x 0.5 MB", 100_000, 32 * KIB),
-            # Every element that is drawn misses.
+            # The arrays are so large that every element drawn misses the caches.
             _array(design, 8, "8 x 64 MB, lines", 64, 50_000, 512 * MIB),
             _array(design, 8, "8 x 64 MB, words", 8, 200_000, 512 * MIB),
         ]
@@ -91,7 +91,7 @@ COLUMNS = (
 def cells(designs: Iterable[str] | None = None) -> tuple[Cell, ...]:
     """Return every cell: those of the promises, and each other design on two workloads.
 
-    Those of some designs have the cells of `native` before them that they are compared with.
+    With `designs`, only theirs, after the cells of `native` that they are compared with.
     """
     measured = {cell.design for cell in CELLS}
     existing = [row["name"] for row in asking.designs(designs or ())]
@@ -118,11 +118,11 @@ def cells(designs: Iterable[str] | None = None) -> tuple[Cell, ...]:
 def measure(
     quick: bool = False, seed: int = 1, designs: Iterable[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Measure one cell after the other, alone on the computer as far as that depends on us.
+    """Measure one cell after the other, so that at least our own cells do not disturb each other.
 
-    `slowdown_vs_plain` and `time_vs_native` compare times that a processor of the host worked, so
-    that what else runs disturbs them less. The latter is per transaction and in the same cell:
-    operations a second do not say it, since a software log makes more operations of one.
+    `slowdown_vs_plain` and `time_vs_native` compare CPU times, which other processes of the host
+    disturb less. The latter is per transaction, and between designs in the same cell: operations a
+    second would not show it, since a software log adds operations to every transaction.
     """
     native: dict[tuple[str, int, str], float] = {}
     for cell in cells(designs):

@@ -1,8 +1,8 @@
-"""Bundles: a command in a folder, with all that it reads and what it answered, to be repeated.
+"""Bundles: a folder with a command, the files that it reads and its answer, to be repeated.
 
-An answer is a function of its words, of the files that these name and of the simulator, so whoever
-has those gets the same one, byte for byte but for what is of the host. That is what an artefact of
-a paper has to show, and what `verify` does.
+An answer is a function of the command's words, the files that these name and the simulator, so
+whoever has those gets the same answer, byte for byte except for the fields about the host. That is
+what an artefact of a paper has to show, and what `verify` checks.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from indelible.shown import Object
 #: Commands whose answer follows from their words.
 BUNDLED = ("run", "compare", "why", "sweep", "reproduce", "crash", "litmus", "characterize")
 
-#: What a bundle is made of, beside the inputs and what the command writes.
+#: The files of every bundle, beside its inputs and the files that the command writes.
 MANIFEST, ANSWER, OUTPUT, README = "bundle.json", "answer.json", "output.txt", "README.md"
 INPUTS = "inputs"
 
-#: Flags that name files to be written, those that say how a command is done and not what it
-#: answers, and those whose answer follows from more than is here.
+#: Flags that name files to be written, flags that change how a command is run but not its answer,
+#: and flags whose answer depends on more than a bundle holds.
 OUTPUTS = ("--plot", "--csv", "--table", "--report")
 MEANS = ("--keep", "--dask")
 REFUSED = {
@@ -46,20 +46,20 @@ REFUSED = {
 #: Flags that name a file whatever it is called.
 FILES = ("--sql", "--ycsb", "--replay")
 
-#: What of an answer is of the host, or of the build whatever it answers.
+#: Fields of an answer that depend on the host, and those that differ between any two builds.
 OF_THE_HOST = ("host", "seconds", "points_per_s")
 OF_THE_BUILD = ("version", "id")
 
 #: Flags of several names with commas between them.
 LISTS = ("--designs",)
 
-#: What a machine file is made over.
+#: The line of a machine file that names the machine on which it builds.
 EXTENDS = re.compile(r"""^\s*["']?extends["']?\s*=\s*["']([^"']+)["']""", re.MULTILINE)
 
-#: What stands for a value that is not there.
+#: The text that stands for a missing value.
 NOTHING = "nothing"
 
-#: Differences that are told one by one.
+#: The most differences that are listed one by one.
 TOLD_MAX = 10
 
 
@@ -67,9 +67,9 @@ TOLD_MAX = 10
 class Words:
     """The words of a command, as they are in a bundle."""
 
-    #: What is done again.
+    #: The words with which `verify` repeats the command.
     words: list[str]
-    #: What it is done with the first time: also its files, and where and how it is done.
+    #: The words of the first run, which also say what files it writes, and where and how it runs.
     own: list[str]
     #: The files that it reads, by their places in the bundle.
     inputs: dict[str, Path]
@@ -88,7 +88,7 @@ def split(words: Sequence[str], folder: Path) -> Words:
         if name in REFUSED:
             raise InputError(f"{name} {REFUSED[name]}; leave it out of a bundle")
         if name and not equals:
-            # What comes next is its value, if it takes one.
+            # The next word is its value, if the flag takes one.
             flag = name
             if name not in (*OUTPUTS, *MEANS):
                 kept_words.append(word)
@@ -104,14 +104,14 @@ def split(words: Sequence[str], folder: Path) -> Words:
 
 
 def _value(flag: str | None, value: str, places: _Places, folder: Path) -> tuple[str, bool]:
-    """Return a word as it is said in the bundle, and whether it is said again."""
+    """Return a word as the bundle has it, and whether `verify` repeats it."""
     if flag in OUTPUTS:
         name = Path(value).name
         if not name or value == "-" or name in (MANIFEST, ANSWER, OUTPUT, README, INPUTS):
             raise InputError(f"{flag} {value} cannot be a file of a bundle; name another")
         return name, False
     if flag in MEANS:
-        # What says where answers are kept is not to name this computer's folders.
+        # A relative path, so that the bundle names no folders of this computer.
         is_path = flag == "--keep" or os.path.isfile(value)
         return os.path.relpath(value, folder) if is_path else value, False
     if flag in FILES:
@@ -130,7 +130,7 @@ def _part(word: str, flag: str | None, places: _Places) -> str:
 
 
 class _Places:
-    """Where the files that a command reads are in its bundle: what belongs together together."""
+    """The places of a command's input files in its bundle; related files share a folder."""
 
     def __init__(self) -> None:
         self.inputs: dict[str, Path] = {}
@@ -140,7 +140,7 @@ class _Places:
         """Return the place of a file that a word names, and have what it reads beside it."""
         path = Path(os.path.abspath(name))
         if path.suffix == scripts.SUFFIX:
-            # What a design imports is where its file is, and not where a link to it is.
+            # A design's imports are beside the file itself, and not beside a link to it.
             path = path.resolve()
         if path not in self._known:
             with naming(name):
@@ -172,7 +172,7 @@ def _read_by(path: Path, name: str, is_machine: bool) -> Iterator[Path]:
                 " path"
             )
         path = Path(os.path.abspath(path.parent / base[1])) if base else Path()
-        # Of one that extends itself the command says so.
+        # The command itself refuses a machine that extends itself.
         if path in seen or not path.is_file():
             return
         seen.add(path)
@@ -237,7 +237,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Any]:
 
 
 def _require_manifest(path: Path, manifest: Any) -> None:  # noqa: ANN401
-    """Refuse a manifest that is not as a bundle has it: its words would be done."""
+    """Refuse a manifest that no bundle could have: `verify` would run its words."""
     kinds = {"command": list, "inputs": dict, "written": dict, "exit_code": int, "seconds": float}
     own = manifest if isinstance(manifest, dict) else {}
     fits = all(isinstance(own.get(name), kind) for name, kind in kinds.items())
@@ -250,7 +250,7 @@ def _require_manifest(path: Path, manifest: Any) -> None:  # noqa: ANN401
 
 
 class Verified(Object):
-    """What came of doing a bundle's command again."""
+    """The result of repeating a bundle's command."""
 
     @property
     def passed(self) -> bool:
@@ -264,7 +264,7 @@ class Verified(Object):
 
 
 def verified(manifest: Mapping[str, Any], then: Any, now: Any, code: int, took: float) -> Verified:  # noqa: ANN401
-    """Return how what a command answered now differs from what it answered then."""
+    """Return how a command's answer of now differs from the answer in its bundle."""
     own, other = kept.simulator(), manifest.get("simulator")
     left_out = () if own == other else OF_THE_BUILD
     now = json.loads(json.dumps(without(now, OF_THE_HOST + left_out)))
@@ -287,7 +287,7 @@ def verified(manifest: Mapping[str, Any], then: Any, now: Any, code: int, took: 
 
 
 def without(value: Any, left_out: Sequence[str]) -> Any:  # noqa: ANN401
-    """Return an answer without the fields of some names, wherever they are."""
+    """Return an answer without the fields of these names, at any depth."""
     if isinstance(value, Mapping):
         return {k: without(part, left_out) for k, part in value.items() if k not in left_out}
     if isinstance(value, (list, tuple)):
@@ -311,7 +311,7 @@ def _differences(then: Any, now: Any, place: str) -> Iterator[dict[str, Any]]:  
 
 
 def _count(value: Any) -> int:  # noqa: ANN401
-    """Return how many values an answer has that are no lists or objects."""
+    """Return how many values other than lists and objects an answer has."""
     if isinstance(value, dict):
         return sum(map(_count, value.values()))
     return sum(map(_count, value)) if isinstance(value, list) else 1

@@ -1,6 +1,6 @@
-"""Why a design is as fast as it is, or one faster than another. Numbers, no drawing.
+"""Why a design is as fast as it is, or faster than another one. Numbers, no drawing.
 
-What the runs are made of is one half of an answer, and what they depend on the other.
+One half of an answer is what the runs' time or writes consist of, the other what they depend on.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from indelible.sweeps import LEAST_LEAD, Point, Sweep
 #: The point of a sweep at which nothing is changed.
 AS_IT_IS: Point = ("as it is",)
 
-#: What moves a ratio by less than this part of it moves it no further than another seed would
-#: (ours: that is how far those of eight cores and 2,000 transactions go).
+#: The least relative shift of a ratio that counts. Another seed moves it as far (ours: that is how
+#: far ratios of runs with eight cores and 2,000 transactions differ between seeds).
 LEAST_SHIFT = 0.02
 
-#: The metrics that writes explain.
+#: The metrics that are explained by the writes, and not by the cores' time.
 OF_WRITES = ("pm-writes", "media-lines", "media-bits", "pm-energy")
 
-#: Other numbers of a transaction that stand beside how busy the machine was.
+#: Metrics per transaction that are shown beside how busy the machine was.
 ALSO = ("pm-writes", "media-lines")
 
 
 def distance(factor: float | None) -> float:
-    """Return how far a factor is from 1, in logarithms; what is not known is nowhere."""
+    """Return how far a factor is from 1, in logarithms; 0 for an unknown one."""
     if factor is None:
         return 0.0
     return abs(math.log(factor)) if factor else math.inf
@@ -66,7 +66,7 @@ class Causes(Shown):
 
     @property
     def designs(self) -> tuple[str, ...]:
-        """One design, or the two of which the second stands over the first."""
+        """One design, or two, of which the second is divided by the first."""
         return self.sweep.designs
 
     @property
@@ -76,12 +76,12 @@ class Causes(Shown):
 
     @property
     def taken(self) -> Taken | None:
-        """How many runs are from the folder in which they are kept."""
+        """How many runs were taken from the folder of kept runs."""
         return self.sweep.taken
 
     @property
     def as_it_is(self) -> Comparison:
-        """The runs of which nothing was changed."""
+        """The runs without any change."""
         runs = {
             (design, workload, self.cores, seed): run
             for (point, design, workload, seed), run in self.sweep.runs.items()
@@ -105,11 +105,11 @@ class Causes(Shown):
 
     @property
     def runs(self) -> Mapping[SeededCell, Run]:
-        """These runs, which are `runs` in the JSON, too."""
+        """The runs without any change, which the JSON has as `runs`."""
         return self.as_it_is.runs
 
     def effect(self, point: Point, design: str) -> float | None:
-        """Return the metric of a design with a change, relative to what it is without."""
+        """Return the metric of a design with a change, relative to the one without it."""
         return mean_ratio_of_seeds(self._effects(point, design))
 
     def effect_half_width(self, point: Point, design: str) -> float | None:
@@ -117,7 +117,7 @@ class Causes(Shown):
         return half_width(self._effects(point, design))
 
     def ratio(self, point: Point = AS_IT_IS) -> float | None:
-        """Return the metric of the second design, relative to the first; none of one design."""
+        """Return the metric of the second design relative to the first; None for one design."""
         return mean_ratio_of_seeds(self._ratios(point))
 
     def ratio_half_width(self, point: Point = AS_IT_IS) -> float | None:
@@ -148,7 +148,7 @@ class Causes(Shown):
         return self._means(self.sweep, point, design)
 
     def _means(self, of: Sweep, point: Point, design: str) -> list[float | None]:
-        """Return the geometric mean of ratios over the workloads with each seed; of a 0 it is 0."""
+        """Return each seed's geometric mean of the ratios over the workloads; 0 if one is 0."""
         found = []
         for seed in of.seeds_shown:
             ratios = [of.ratio((point, design, workload), seed) for workload in of.workloads]
@@ -162,25 +162,25 @@ class Causes(Shown):
         return replace(self.sweep, normalize=self.designs[0])
 
     def whole(self) -> list[Point]:
-        """Return the changes of which every run of the seeds that are shown ended."""
+        """Return the changes all of whose runs with the shown seeds have ended."""
         of = self.sweep
         cells = [*product(self.designs, of.workloads, of.seeds_shown)]
         return [point for point in self.changes if all((point, *cell) in of.runs for cell in cells)]
 
     def ranked(self) -> list[Point]:
-        """Return these changes, what moves most first."""
+        """Return these changes, the one that moves most first."""
         return sorted(self.whole(), key=lambda point: -self._moved(point))
 
     def _moved(self, point: Point) -> float:
-        """Return how far a change moves the ratio, or both, where there is none to move."""
+        """Return how far a change moves the ratio, or without one the design that moves most."""
         if (shift := self.shift(point)) is not None:
             return distance(shift)
         return max(distance(self.effect(point, design)) for design in self.designs)
 
     def is_seen(self, point: Point) -> bool:
-        """Return whether a change moves the ratio, or one of the designs, worth telling.
+        """Return whether a change moves the ratio, or one of the designs, far enough to be told.
 
-        With several seeds that is where their confidence interval has nothing in it that is not.
+        With several seeds the whole confidence interval must be that far.
         """
         moved = [self._shifts(point), *(self._effects(point, design) for design in self.designs)]
         return any(map(self._is_sure, moved))
@@ -190,7 +190,7 @@ class Causes(Shown):
         return distance(mean_ratio_of_seeds(factors)) >= max(LEAST_SHIFT, reach)
 
     def side(self, point: Point = AS_IT_IS) -> int | None:
-        """Return whether the ratio is above 1 (1), below (-1), or, as far as is known, neither."""
+        """Return whether the ratio is above 1 (1), below 1 (-1), or not clearly either (0)."""
         ratios = self._ratios(point)
         if (mean := mean_ratio_of_seeds(ratios)) is None:
             return None
@@ -199,7 +199,7 @@ class Causes(Shown):
         return 1 if mean > 1 else -1
 
     def hardware(self, design: str) -> list[Point]:
-        """Return the changes of the machine and of a design's own fields that have ended."""
+        """Return the changes of the machine and of a design's own fields whose runs have ended."""
         others = {called(name) for name in self.designs if name != design}
         return [
             at
@@ -209,9 +209,9 @@ class Causes(Shown):
         ]
 
     def improved_by(self, design: str) -> list[Point] | None:
-        """Return what of machine and designs makes a design better, what does most first.
+        """Return the changes of machine and design that improve a design, the largest first.
 
-        None if nothing of them was changed, or neither more nor less of the metric is better.
+        None if no such field was changed, or if neither more nor less of the metric is better.
         """
         is_higher, hardware = METRICS[self.sweep.metric].higher_is_better, self.hardware(design)
         if is_higher is None or not hardware:
@@ -226,17 +226,17 @@ class Causes(Shown):
         return sorted(seen, key=lambda point: -better[point])
 
     def notes(self, point: Point = AS_IT_IS) -> list[str]:
-        """Return what the runs with a change say of themselves, such as what a design brings."""
+        """Return the notes of the runs with a change, such as what hardware a design brings."""
         runs = (run for cell, run in self.sweep.runs.items() if cell[0] == point)
         return [*dict.fromkeys(note for run in runs for note in run.data.get("notes") or [])]
 
     @property
     def stacked(self) -> stacks.Stacked:
-        """What explains the metric: what is written, and of every other one core time."""
+        """What explains the metric: the writes for a metric of writes, else the cores' time."""
         return stacks.WRITES if self.sweep.metric in OF_WRITES else stacks.STALLS
 
     def stacks(self) -> list[dict[str, Any]]:
-        """Return what a transaction of each design is made of; that of the first is 100 in all."""
+        """Return the parts of a transaction of each design; the first design's total is 100."""
         return [
             {"design": row["design"], "total": row["total"], "parts": row["parts"]}
             for row in stacks.rows(self.as_it_is, self.stacked)
@@ -259,7 +259,7 @@ class Causes(Shown):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each change, what moves most first."""
+        """A row for each change, the one that moves most first."""
         return [self._row(point) for point in self.ranked()]
 
     def _row(self, point: Point) -> dict[str, Any]:

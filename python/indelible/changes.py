@@ -1,4 +1,4 @@
-"""What of an experiment may be otherwise, one field at a time: half, twice, another word."""
+"""The changes of an experiment, one field at a time: half or twice a number, another word."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from indelible.names import closest_first
 from indelible.scripts import called, is_script
 from indelible.settings import ITEMS, as_word, canonical, number
 
-#: Whose a field is.
+#: The owners of fields.
 RUN, MACHINE, DESIGN, WORKLOAD = "run", "machine", "design", "workload"
 
-#: The fields of a run itself, as of a sweep; seeds are repetitions.
+#: The fields of a run itself, named as in a sweep; seeds are repetitions and no field.
 CORES = "cores"
 RUN_FIELDS = (CORES, "txs")
 
-#: The workloads that say these themselves.
+#: The workloads that themselves fix the cores and the number of transactions.
 TIMED = ("replay",)
 
-#: What no run depends on: how much room there is, and what a power failure leaves. And what is no
-#: hardware: how far cores are simulated ahead of each other.
+#: Fields on which no run depends (how much room there is, what a power failure leaves), and one
+#: that is no hardware (how far cores are simulated ahead of each other).
 IDLE_FIELDS = (
     "core.cores_max",
     "core.quantum",
@@ -34,13 +34,13 @@ IDLE_FIELDS = (
     "controller.battery_perc",
 )
 
-#: The section of what a battery is made of, and how the kinds of value begin that are energies of
-#: cells, which the metric of energy alone depends on.
+#: The section about batteries; and how the units of the cells' energies begin, on which only the
+#: metric of energy depends.
 BATTERY = "energy"
 ENERGY = "energy per"
 ENERGY_METRIC = "pm-energy"
 
-#: The unit of shares, of which there is no more than all.
+#: The unit of shares, and the largest share.
 SHARE, ALL = "%", Decimal(100)
 
 #: The most digits behind the point of what is divided: a thousandth of a unit.
@@ -49,20 +49,20 @@ DIGITS = Decimal("0.001")
 
 @dataclass(frozen=True)
 class Field:
-    """A field as it is."""
+    """A field with its present value."""
 
-    #: Whose it is.
+    #: The owner: the run, the machine, a design or a workload.
     of: str
-    #: As of `--set`: that of a design or a workload has its name as the section.
+    #: The name as in `--set`; a design's or a workload's own name is the section of its fields.
     name: str
     value: str
-    #: What it may be, if that is a word.
+    #: The possible values, if these are words.
     choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Change:
-    """One field that is otherwise than it is."""
+    """One field with another value."""
 
     of: str
     field: str
@@ -71,12 +71,12 @@ class Change:
 
     @property
     def is_larger(self) -> bool | None:
-        """Whether it is a number that is larger then; of words none is."""
+        """Whether the change makes a number larger; None for words."""
         before, after = number(self.before), number(self.after)
         return None if before is None or after is None else after[0] > before[0]
 
     def json(self) -> dict[str, Any]:
-        """Return what of it stands in a row."""
+        """Return its fields in a row of the answer."""
         return {"of": self.of, "field": self.field, "before": self.before, "after": self.after}
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Refused:
-    """A change that cannot be, and why."""
+    """A change that cannot be made, and the reason."""
 
     change: Change
     reason: str
@@ -99,10 +99,10 @@ def fields(
     scripts: Collection[str],
     metric: str,
 ) -> list[Field]:
-    """Return what runs of some designs on some workloads depend on.
+    """Return the fields on which runs of some designs on some workloads depend.
 
-    `asked` has their machine, cores, transactions and settings, and `machine` the rows of it. Of
-    workloads that read `scripts` these say what they are.
+    `asked` has their machine, cores, transactions and settings, and `machine` the machine's rows.
+    Workloads that read `scripts` have the fields that their script gives them.
     """
     settings = dict(asked.settings)
     found = [] if {*workloads} <= {*TIMED} else _of_run(asked, machine)
@@ -111,7 +111,7 @@ def fields(
         is_energy = row["unit"].startswith(ENERGY) and metric != ENERGY_METRIC
         is_unused = name == ITEMS and all(has_own_items(settings, own) for own in workloads)
         if not (name in IDLE_FIELDS or row["section"] == BATTERY or is_energy or is_unused):
-            # How many items there are is the machine's word, and of the workload.
+            # The number of items is a row of the machine, but a field of the workload.
             of = WORKLOAD if name == ITEMS else MACHINE
             found.append(Field(of, name, as_word(row["value"]), tuple(row["choices"])))
     for name in designs:
@@ -138,10 +138,10 @@ def cores_max(machine: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _of_thing(kind: str, name: str, settings: Mapping[str, str]) -> Iterator[Field]:
-    """Return the parameters of a design or a workload, as they are set."""
+    """Return the parameters of a design or a workload with the values to which they are set."""
     for param in describe(f"{kind}:{name}")["params"]:
         own, shared = (f"{of}.{param['name']}" for of in (called(name), kind))
-        # The machine says how many items there are, unless that is set of this workload.
+        # The machine's number of items holds unless this workload's own is set.
         if shared != ITEMS or has_own_items(settings, name):
             value = settings.get(own, settings.get(shared, param["value"]))
             yield Field(kind, own, as_word(value), tuple(param["choices"]))
@@ -150,7 +150,7 @@ def _of_thing(kind: str, name: str, settings: Mapping[str, str]) -> Iterator[Fie
 def among(
     found: Sequence[Field], names: Sequence[str], machine: Iterable[Mapping[str, Any]]
 ) -> list[Field]:
-    """Return the fields of some names as of `--set`, of which one may be that of a section."""
+    """Return the fields with the given names, as in `--set`; a name may be that of a section."""
     own = [name for name, _ in canonical(tuple((name, "") for name in names), machine)]
     asked = {called(name) if is_script(name) else name for name in own}
     there = dict.fromkeys(name for field in found for name in _names(field))
@@ -161,7 +161,7 @@ def among(
 
 
 def _names(field: Field) -> tuple[str, ...]:
-    """Return what a field goes by: its name, its section, and those of what it is one of."""
+    """Return the names of a field: its own, its section, and those with its kind of owner."""
     section, _, key = field.name.rpartition(".")
     names = (field.name, section or field.name)
     return (*names, field.of, f"{field.of}.{key}") if field.of in (DESIGN, WORKLOAD) else names
@@ -172,8 +172,8 @@ def each(
 ) -> tuple[list[Change], list[Refused]]:
     """Return each number divided and multiplied, and each word replaced by each other one.
 
-    `refusal` says why a change cannot be; a number that is then not whole is rounded, and last it
-    is left out, and told with the reason.
+    `refusal` says why a change cannot be made. A number that is refused because it is not whole is
+    tried rounded; a change that is still refused is returned with the reason.
     """
     possible: list[Change] = []
     refused: list[Refused] = []
@@ -191,7 +191,7 @@ def each(
 
 
 def _candidates(field: Field, by: int) -> Iterator[list[str]]:
-    """Return what a field may be otherwise, each in the spellings that are to be tried."""
+    """Return the other values of a field, each in the spellings to be tried in turn."""
     if field.choices:
         yield from ([choice] for choice in field.choices if choice != field.value)
     elif (found := number(field.value)) is not None and found[0]:
@@ -201,5 +201,5 @@ def _candidates(field: Field, by: int) -> Iterator[list[str]]:
         for other in (value / by, more):
             rounded = dict.fromkeys(other.quantize(to, ROUND_DOWN) for to in digits)
             spelled = [f"{one.normalize():f}{unit}" for one in rounded if one not in (0, value)]
-            # Of one there is no half.
+            # Half of a whole 1 is rounded to 0 and so left out.
             yield from [spelled] if spelled else []

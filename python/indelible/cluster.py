@@ -1,9 +1,9 @@
 """Jobs on a Dask cluster: requests go to its workers, and answers come back, both as JSON.
 
-What runs there is `answer`, on the simulator of the worker, which has to be the one that is here,
-byte for byte. What a request names by a path goes with it: scripts are text in the request
-already, and a machine file becomes the values that it comes to. `distributed` is imported inside
-the functions that need it: it takes longer than `--help`.
+A worker runs `answer` on its own simulator, which has to be the same as ours, byte for byte. Files
+that a request names by a path go with it: scripts are text in the request already, and a machine
+file becomes a file of its final values. `distributed` is imported inside the functions that need
+it, because importing it takes longer than `--help`.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from indelible.settings import Pairs
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: What names a cluster: the address of a scheduler, its scheduler file, or a client of it.
+#: The ways to name a cluster: the address of its scheduler, its scheduler file, or a client of it.
 Dask: TypeAlias = "str | os.PathLike[str] | Client | None"
 
-#: How long a scheduler may take to answer, and to hear that we leave.
+#: The most seconds that a scheduler may take to answer, and to close the connection.
 CONNECT_SECONDS = 3
 LEAVE_SECONDS = 1
 
-#: How many jobs are under way at most (ours: each has a thread here that waits, and giving up so
-#: many takes half a second). No more cores than that are of use.
+#: The most jobs under way (ours: a thread waits here for each, and giving up so many takes half a
+#: second). A cluster with more cores than that does not use them all.
 SENT_MAX = 500
 
-#: How much text those have at most (ours): the scheduler has the scripts of all of them in memory.
+#: The most characters of their scripts (ours): the scheduler has them all in memory.
 SENT_CHARACTERS_MAX = 500_000_000
 
-#: How often the scheduler is asked how many workers there are.
+#: The seconds between two questions to the scheduler how many workers there are.
 LOOK_SECONDS = 1.0
 
-#: What workers are sent is text for `eval`. A function of ours by its name would have to be found
-#: by the scheduler, too, which needs no Indelible; one by its code, by the very same Python.
+#: Workers are sent text for `eval`. A function sent by its name would have to be importable on the
+#: scheduler, too, which needs no Indelible; one sent as code would need the very same Python there.
 HOME = "__import__('indelible.cluster', fromlist=['cluster'])"
 
-#: Settings on which no value of a machine depends: a design's, a workload's, and how much data.
+#: Settings on which no value of a machine depends: a design's and a workload's, data included.
 OF_NO_MACHINE = ("design.", "workload.")
 
 
@@ -69,7 +69,7 @@ def place_of(dask: Dask) -> Iterator[Place | Cluster]:
         if other := cluster.other():
             raise InputError(other)
         with warnings.catch_warnings():
-            # A long script is no mistake, and `at_once` sees to the memory.
+            # Dask warns of large requests, but scripts may be long, and `at_once` limits their sum.
             warnings.filterwarnings("ignore", "Sending large graph")
             yield cluster
     finally:
@@ -94,7 +94,7 @@ class Cluster:
         return max(1, min(SENT_MAX, SENT_CHARACTERS_MAX // max(longest, 1)))
 
     def controls(self, jobs: Sequence[Simulated]) -> Sequence[Sent]:
-        """Return what sends each job, or refuse one that cannot go anywhere."""
+        """Return a control that sends each job, or refuse a job that cannot run elsewhere."""
         presets = {row["name"] for row in experiment.catalog("machines")}
         machines: dict[tuple[str, Pairs], str] = {}
 
@@ -113,11 +113,11 @@ class Cluster:
         return [*map(sent, jobs)]
 
     def state(self) -> str:
-        """Return how many workers there are; that there is none is said where no bar says it."""
+        """Return how many workers there are; say once on stderr, without a bar, if none is."""
         now = time.monotonic()
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
-            # What becomes of a scheduler that has gone the jobs say.
+            # If the scheduler has gone, the jobs report it.
             with suppress(Exception):
                 self._workers = len(self.client.nthreads())
         if self._workers is None:
@@ -136,9 +136,9 @@ class Cluster:
         return str(self.client.scheduler.address)  # type: ignore[union-attr]
 
     def other(self) -> str | None:
-        """Return what is wrong with a worker that is there now and has another simulator, or none.
+        """Return what is wrong if a present worker has another simulator than ours, or has none.
 
-        Those that come later find out by themselves.
+        Workers that join later compare simulators in `answer`.
         """
         found = self.client.run(eval, f"{HOME}.simulator()", on_error="return")
         for worker, own in sorted(found.items()):
@@ -158,7 +158,7 @@ class Sent(Elsewhere):
         self._is_cancelled = False
 
     def cancel(self) -> None:
-        """Give the job up: it does not begin, if it has not begun."""
+        """Give the job up; if it has not begun, it never does."""
         self._is_cancelled = True
         if (future := self._future) is not None:
             future.cancel()
@@ -182,11 +182,11 @@ class Sent(Elsewhere):
 
         client = self._cluster.client
         try:
-            # Not pure: what another command has asked is no business of this one.
+            # Not pure: Dask would otherwise share one result among equal requests of any command.
             future = client.submit(eval, f"{HOME}.answer(*asked)", {"asked": asked}, pure=False)
             self._future = future
             if self._is_cancelled:
-                # It was not there yet to be cancelled.
+                # `cancel` was called before there was a future to cancel.
                 future.cancel()
             return future.result()
         except ImportError as error:
@@ -204,14 +204,14 @@ class Sent(Elsewhere):
             said = " ".join(f"{type(error).__name__}: {error}".split())
             raise Lost(f"a worker could not do a job: {said}: {self._command}") from None
         finally:
-            # What has come, or comes for nobody, is not kept there.
+            # Without this reference, the cluster does not keep the result.
             self._future = None
 
 
 def answer(verb: str, request: str, machine: str | None, asker: str) -> tuple[str, str, str]:
-    """Answer a request on a worker: what kind of answer it is, its text, and whose.
+    """Answer a request on a worker; return the kind of answer, its text, and the worker's address.
 
-    What is raised comes as text, too: a worker writes into its log what a job raises.
+    Errors are returned as text, too, because a worker writes into its log what a job raises.
     """
     from distributed import get_worker
 
@@ -225,7 +225,7 @@ def answer(verb: str, request: str, machine: str | None, asker: str) -> tuple[st
 
 
 def _answer(verb: str, request: str, machine: str | None) -> str:
-    # The worker's own `INDELIBLE_JOBS` and processors, which need not be those of who asks.
+    # By the worker's own `INDELIBLE_JOBS` and processors, which may differ from the asking host's.
     control = experiment.core.Control(jobs_at_once())
     if machine is None:
         return experiment.ask(verb, request, control)
@@ -249,10 +249,10 @@ def _of_machine(settings: Pairs) -> Pairs:
 
 
 def _as_file(name: str, settings: Pairs) -> str:
-    """Return a machine that is no preset as the text of a file that needs no other.
+    """Return a machine that is no preset as the text of a file that needs no other file.
 
-    It has the settings in it, since what a value comes to may depend on them, and they come again
-    over it. What is wrong with either, and in which line, is said here, where its own file is.
+    The text includes the settings, since other values may be computed from them; the worker applies
+    them once more. Errors in the machine's own file are reported here, with their line.
     """
     about = experiment.describe(f"machine:{name}", settings)
     lines = [f"name = {json.dumps(about['name'], ensure_ascii=False)}"]
@@ -265,7 +265,7 @@ def _as_file(name: str, settings: Pairs) -> str:
 
 
 def _client(dask: object) -> tuple[Client, bool]:
-    """Return a client of the scheduler that is named, and whether we are to close it."""
+    """Return a client of the named scheduler, and whether it is ours to close."""
     is_name = isinstance(dask, (str, os.PathLike))
     try:
         from distributed import Client
@@ -283,7 +283,7 @@ def _client(dask: object) -> tuple[Client, bool]:
     where = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
     if "address" in where and (address.endswith(".json") or "/" in address.partition("://")[0]):
         raise InputError(f"{address}: there is no such scheduler file")
-    # One that cannot be made is to be closed like any other, or it complains when it is gone.
+    # A client whose constructor fails must be closed like any other, or it complains when deleted.
     client = Client.__new__(Client)
     try:
         connected = {**where, "timeout": CONNECT_SECONDS, "set_as_default": False}
@@ -299,7 +299,7 @@ def _client(dask: object) -> tuple[Client, bool]:
 
 
 def _leave(client: Client) -> None:
-    """Close a client; that its scheduler has gone has been said, and without a traceback."""
+    """Close a client without its log's traceback: a lost scheduler has been reported already."""
     log = logging.getLogger("distributed.client")
     level = log.level
     log.setLevel(logging.CRITICAL)

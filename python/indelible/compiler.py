@@ -1,7 +1,8 @@
 """Programs that can be recorded: `indelible cc` compiles and links them with the recorder.
 
-The compiler tells of loads and stores by the calls of its thread sanitizer, whose library is not
-linked; `recorder/shim.py` stands in the place of its assembler and linker, and sees the rest.
+The compiler's thread sanitizer inserts calls at loads and stores, which the recorder takes instead
+of the sanitizer's library; `recorder/shim.py` stands in for assembler and linker, and sees the
+rest.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from indelible.recorder.shim import WRAPPED
 
 SOURCES = Path(__file__).parent / "recorder"
 
-#: What the shared library of the recorder is made of, and how. Where thunks call it a program's
-#: vector registers are live, so it may not touch them there (recorder.c).
+#: The sources of the recorder's shared library, and how they are compiled. Where thunks call it, a
+#: program's vector registers are live, so these sources may not touch them (recorder.c).
 LIBRARY = "libindelible_record.so"
 CALLED_BY_THUNKS = (
     *("recorder.c", "transactions.c", "unseen.c"),
@@ -39,31 +40,31 @@ HOW = (
     *("-fno-builtin", "-ftls-model=initial-exec", "-I", str(SOURCES / "include")),
 )
 
-#: gcc makes calls of loops that copy bytes, also where it is to know no such functions.
+#: Against gcc turning loops that copy bytes into calls, which it does even without builtins.
 GCC_HOW = ("-fno-tree-loop-distribute-patterns",)
 
-#: What a program is compiled with. Functions that are wrapped (`shim.WRAPPED`) must stay calls, and
-#: lines of source are told in traces.
+#: The flags that come before the program's own. Wrapped functions (`shim.WRAPPED`) must stay calls,
+#: and traces name lines of source, which takes `-g1`.
 FLAGS = (
     *("-U__SANITIZE_THREAD__", "-g1", "-DINDELIBLE"),
     *(f"-fno-builtin-{name}" for name in WRAPPED if not name.startswith("_")),
 )
 
-#: What has to be so whatever the program's own flags are. Frames say where a function was called,
-#: and what checks sizes would put the wrapped functions into the code.
+#: The flags that come after the program's own and override them. Frames say where a function was
+#: called; `_FORTIFY_SOURCE` would replace calls of wrapped functions by checking ones.
 LAST = (
     *("-fsanitize=thread", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"),
     "-U_FORTIFY_SOURCE",
 )
 
-#: What goes with no thread sanitizer, and with no shared library.
+#: Flags that cannot be combined with the thread sanitizer or with a shared library.
 REFUSED = re.compile(r"-fsanitize=.*\b(address|hwaddress|leak|memory)\b|-static(-pie)?$")
 
-#: gcc warns of fences that its sanitizer does not see, and the recorder does.
+#: gcc warns that its sanitizer does not see fences; the recorder sees them.
 GCC_LAST = ("-Wno-tsan",)
 
-#: What clang is told beside that: it has an assembler of its own, and its sanitizer's library by a
-#: path. When it optimises as it links it makes no assembly that could be seen.
+#: Further flags for clang: it has an integrated assembler, and links its sanitizer's library by a
+#: path; with link-time optimisation it would make no assembly that the shim could see.
 CLANG_FLAGS = ("-fno-integrated-as", "-fno-sanitize-link-runtime")
 CLANG_LAST = ("-fno-lto",)
 
@@ -71,7 +72,7 @@ CLANG_LAST = ("-fno-lto",)
 def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
     """Compile or link as the compiler would with these arguments; return its exit code.
 
-    What comes of it runs as ever, and `record` records it.
+    The resulting program runs as usual, and `record` can record it.
 
     Raises:
         InputError: if there is no such compiler, or this is not Linux on x86-64.
@@ -96,7 +97,7 @@ def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
 
 
 def require_host() -> None:
-    """Refuse computers that the recorder knows nothing of."""
+    """Refuse computers on which the recorder does not work."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise InputError(
             f"programs are recorded on Linux on x86-64, and this is {platform.system()} on"
@@ -117,9 +118,9 @@ def _is_clang(compiler: str) -> bool:
 
 
 def _tools(compiler: str) -> Path:
-    """Return the folder with the recorder and what stands in the place of assembler and linker.
+    """Return the folder with the recorder and the shims for assembler and linker.
 
-    It is made when it is needed first, and anew when anything of it has changed.
+    The folder is made when it is needed first, and made again when any source of it has changed.
     """
     digest = hashlib.sha256()
     for source in sorted(SOURCES.rglob("*")):
@@ -138,7 +139,7 @@ def _tools(compiler: str) -> Path:
 
 
 def _made(folder: Path, how: Sequence[str]) -> Path:
-    """Return the folder, made if it is not there."""
+    """Return the folder, and make it if it is missing."""
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

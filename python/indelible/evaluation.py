@@ -1,4 +1,4 @@
-"""Numbers of runs: which runs a number needs, and how it follows from their rows."""
+"""Numbers of runs: which runs a number needs, and how it is computed from their rows."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from indelible.settings import Pairs, of_cell
 
 Row = Mapping[str, Any]
 
-#: What is measured of a run.
+#: A measure of one run, from its row.
 Value = Callable[[Row], float]
 
-#: Of several ratios the one that is given for all.
+#: A mean of several ratios.
 Mean = Callable[[Sequence[float]], float]
 
-#: Transactions of a core, if nothing else is asked for.
+#: The default number of transactions of a core.
 TXS = 2_000
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A run, as far as it is not the same for all runs that are made together."""
+    """The parts of a run that differ among runs that are made together."""
 
     design: str
     workload: str
     cores: int
     settings: Pairs = ()
-    #: Its transactions are so many times as large as others, and there are as many times fewer.
+    #: The factor by which its transactions are larger than others; so many times fewer are run.
     larger: int = 1
-    #: Its machine and its transactions of a core, if they are not those of the others.
+    #: Its machine, and its transactions of a core, if these differ from the others'.
     machine: str | None = None
     txs: int | None = None
-    #: Its ordering points are counted.
+    #: Whether its ordering points are counted.
     epochs: bool = False
 
     def experiment(
         self, machine: str, txs: int | None, seed: int, settings: Pairs = ()
     ) -> Experiment:
-        """Return the run, with what the others have where it says nothing."""
+        """Return the run, with the common values where the cell has none of its own."""
         own = {key for key, _ in self.settings}
         others = tuple(pair for pair in settings if pair[0] not in own)
         return Experiment(
@@ -57,7 +57,7 @@ class Cell:
         )
 
     def _transactions(self, asked: int | None) -> int | None:
-        """Return how many transactions a core has; none: as many as there are by default."""
+        """Return how many transactions a core has; None means the default."""
         asked = asked if self.txs is None else self.txs
         return asked if self.larger == 1 else max((asked or TXS) // self.larger, 1)
 
@@ -66,7 +66,7 @@ class Cell:
 Rows = Callable[[Cell], Row]
 
 
-# What is measured of a run.
+# Measures of one run.
 
 
 def throughput(row: Row) -> float:
@@ -90,12 +90,12 @@ def lines(row: Row) -> float:
 
 
 def bytes_of(*names: str) -> Value:
-    """Return what measures the bytes of some classes of writes."""
+    """Return the measure of the bytes of some classes of writes."""
     return lambda row: float(sum(row["pm_writes"]["by_class"][name] for name in names))
 
 
 def share_of(name: str) -> Value:
-    """Return what measures the share of a class of writes."""
+    """Return the measure of the share of a class of writes."""
     return lambda row: bytes_of(name)(row) / bytes_accepted(row)
 
 
@@ -105,32 +105,32 @@ def words_per_second(row: Row) -> float:
 
 
 def per_word(value: Value) -> Value:
-    """Return what measures something for each word that transactions change."""
+    """Return the measure for each word that transactions change."""
     return lambda row: value(row) / (row["txs"] * row["write_set"]["words_avg"])
 
 
 def per_transaction(value: Value) -> Value:
-    """Return what measures something for each transaction."""
+    """Return the measure for each transaction."""
     return lambda row: value(row) / row["txs"]
 
 
 def counted(name: str) -> Value:
-    """Return what measures how often something of a design happened."""
+    """Return the measure that reads one of a design's counters."""
     return lambda row: float(row["design_counters"][name])
 
 
-#: What a design counts of its logs.
+#: The counters of a design's logs.
 _LOGS = ("ignored", "merged", "generated")
 
 
 def removed(row: Row) -> float:
-    """Return the share of a design's logs that were ignored or merged, of those of all stores."""
+    """Return the share of a design's logs of all stores that were ignored or merged."""
     ignored, merged, generated = (counted(f"logs_{n}")(row) for n in _LOGS)
     return (ignored + merged) / (ignored + generated)
 
 
 def ignored(row: Row) -> float:
-    """Return the share of a design's logs that were ignored, of those of all stores."""
+    """Return the share of a design's logs of all stores that were ignored."""
     ignored, _, generated = (counted(f"logs_{n}")(row) for n in _LOGS)
     return ignored / (ignored + generated)
 
@@ -140,7 +140,7 @@ def ignored(row: Row) -> float:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number: the runs that it needs, and what it is of their rows."""
+    """A number: the runs that it needs, and the function that computes it from their rows."""
 
     cells: tuple[Cell, ...]
     measure: Callable[[Rows], float]
@@ -151,7 +151,7 @@ class Quantity:
 
 
 def gmean(values: Sequence[float]) -> float:
-    """Return the geometric mean; of what has none, no number."""
+    """Return the geometric mean, or NaN where there is none."""
     return geometric_mean(values) or math.nan
 
 
@@ -161,7 +161,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def average(cells: Sequence[Cell], value: Value, mean: Mean = mean) -> Quantity:
-    """Return the mean of what is measured of runs."""
+    """Return the mean of a measure over runs."""
     cells = tuple(cells)
     return Quantity(cells, lambda rows: mean([value(rows(cell)) for cell in cells]))
 
@@ -174,11 +174,11 @@ class Over:
     under: str
     workloads: Sequence[str]
     cores: int
-    #: Settings of both, and of the first alone; a name before the dot is whose they are.
+    #: Settings of both designs, and of `over` alone; a setting's prefix names whom it is for.
     settings: Pairs = ()
     own: Pairs = ()
     mean: Mean = gmean
-    #: As in a cell.
+    #: As in `Cell`.
     machine: str | None = None
     txs: int | None = None
 
@@ -200,7 +200,7 @@ class Over:
         return tuple(cell for pair in self.pairs() for cell in pair)
 
     def times(self, value: Value = throughput) -> Quantity:
-        """Return the factor by which there is more."""
+        """Return the factor by which `over` has more than `under`."""
         pairs, mean = self.pairs(), self.mean
 
         def measure(rows: Rows) -> float:
@@ -209,7 +209,7 @@ class Over:
         return Quantity(self._cells(), measure)
 
     def fewer_times(self, value: Value) -> Quantity:
-        """Return the factor by which there is less."""
+        """Return the factor by which `over` has less than `under`."""
         pairs, mean = self.pairs(), self.mean
 
         def measure(rows: Rows) -> float:

@@ -1,7 +1,7 @@
-"""What is asked of the simulator: an experiment, or a crash campaign on one.
+"""The requests to the simulator: an experiment, or a crash campaign on one.
 
-This is the only module that talks to the compiled extension. Words stay words here: names,
-settings and their ranges are checked by the Rust side, which alone knows them.
+This is the only module that talks to the compiled extension. Names and settings stay text here: the
+Rust side, which alone knows them and their ranges, checks them.
 """
 
 from __future__ import annotations
@@ -29,42 +29,42 @@ InternalError = core.InternalError
 
 
 def stamp(path: str) -> tuple[int, ...]:
-    """Return what tells a file from another that is put in its place."""
+    """Return numbers that distinguish a file from another one put in its place."""
     about = os.stat(path)
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
-#: The extension's file, and its stamp when it was loaded, which has just been done.
+#: The extension's file, and its stamp from directly after it was loaded.
 LOADED = (core.__file__, stamp(core.__file__))
 
-#: What names a file or a machine: a machine's name, or the path of the file that describes it.
+#: A file's path, or a machine by its name or the path of the file that describes it.
 FileName = str | os.PathLike[str]
 
-#: What names a design: its name, the path of its file, or its class.
+#: A design by its name, the path of its file, or its class.
 DesignName = FileName | type
 
 #: The machine of a run, and that of a crash campaign: one whose caches hold a handful of lines.
 MACHINE = "silo"
 CRASH_MACHINE = "tiny"
 
-#: What part of a run `trace` records, unless it is said (ours: some ten thousand events on machine
+#: The part of a run that `trace` records by default (ours: some ten thousand events on machine
 #: `silo`, which Perfetto shows at once).
 TIMELINE_START = "0ns"
 TIMELINE_LENGTH = "20us"
 
-#: What of a run is worth looking at before a violation (ours: a screen or two on machine `tiny`).
+#: The length of a timeline up to a violation (ours: a screen or two on machine `tiny`).
 TIMELINE_OF_VIOLATION = "200ns"
 
 #: The largest number that JSON readers and Rust agree on.
 WHOLE_MAX = 2**63 - 1
 
-#: So many random programs a litmus test may have at most (ours).
+#: The most random programs of a call of `litmus` (ours).
 RANDOM_MAX = 1_000_000
 
-#: What names designs.
+#: The arguments that name designs.
 DESIGNS = ("design", "designs", "normalize", "name", "orders")
 
-#: The least of what there cannot be none of.
+#: The least value of the arguments that cannot be 0.
 LEAST = {"cores": 1, "txs": 1, "points": 1, "lives": 1, "event": 1, "leave_out": 1, "trials": 1}
 
 #: The workloads that read a file, and the flag that names it.
@@ -83,13 +83,13 @@ class Script:
     def read(flag: str, path: str) -> Script:
         """Read the file, or say in one sentence why that cannot be done.
 
-        A byte order mark, with which some editors begin a file, is none of the text.
+        A byte order mark, with which some editors begin a file, is dropped.
         """
         if not path:
             raise InputError(f"{flag or 'a test'} names no file: its word is empty")
         place = f"{flag} {path}".lstrip()
         try:
-            # Such as /dev/zero have no end. A pipe, as of `<(...)` in a shell, has.
+            # Devices such as /dev/zero have no end; a pipe, as of `<(...)` in a shell, does.
             kind = os.stat(path).st_mode
             if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
                 raise InputError(f"{place}: is a device; name a file or a pipe")
@@ -101,7 +101,7 @@ class Script:
 
 
 def whole(name: str, value: object, least: int = 0, most: int = WHOLE_MAX) -> int:
-    """Return a number of any library as one of Python, or refuse what is none."""
+    """Return a whole number of any library as Python's `int`, or refuse anything else."""
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -115,32 +115,32 @@ def whole(name: str, value: object, least: int = 0, most: int = WHOLE_MAX) -> in
 
 
 def above_zero(name: str, value: object) -> float:
-    """Return a number of any library as one of Python, or refuse what is none or not above 0."""
+    """Return a positive number of any library as Python's `float`, or refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:  # type: ignore[operator]
         raise InputError(f"`{name}` is a number above 0, and not {value!r}")
     return float(value)
 
 
 def truth(name: str, value: object) -> bool:
-    """Return what is true or false, or refuse what is neither: a word such as `no` is true."""
+    """Return a truth value, or refuse anything else: to Python a word such as `no` is true."""
     if not is_truth(value):
         raise InputError(f"`{name}` is True or False, and not {value!r}")
     return bool(value)
 
 
 def is_truth(value: object) -> bool:
-    """Return whether something is true or false, also one of numpy, as tables of pandas have."""
+    """Return whether a value is a truth value, of Python or of numpy (as in tables of pandas)."""
     kind = getattr(getattr(value, "dtype", None), "kind", None)
     return isinstance(value, bool) or (kind == "b" and getattr(value, "ndim", None) == 0)
 
 
 def span(least: int, most: int) -> str:
-    """Return the numbers of a range; a limit that is only that of our formats is not named."""
+    """Return a range in words, without an upper limit that is only that of our formats."""
     return f"from {least} on" if most == WHOLE_MAX else f"from {least} to {most}"
 
 
 def named(what: str, value: object) -> str:
-    """Return a name or a path as text, or refuse what is neither; a class is a design in Python."""
+    """Return a name or a path as text, or refuse anything else; a class is a design in Python."""
     if isinstance(value, type) and what in DESIGNS:
         return scripts.named(value)
     if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
@@ -149,7 +149,7 @@ def named(what: str, value: object) -> str:
 
 
 def readable(what: str, text: str) -> str:
-    """Return a text that can be passed on, or refuse one that has bytes of no letter."""
+    """Return a text that can be passed on, or refuse one that is not valid UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -158,11 +158,11 @@ def readable(what: str, text: str) -> str:
 
 
 def listed(what: str, value: object) -> tuple[str, ...]:
-    """Return names, of which one may stand alone, or refuse what is none."""
+    """Return a list of names, or of the one name that stands alone, or refuse anything else."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, (set, frozenset)):
-        # The first of designs is 1.00, and which that is would change from process to process.
+        # The first design is 1.00, and a set's first element differs from process to process.
         raise InputError(f"`{what}` is a set, which has no order of its own; name them in a list")
     found = tuple(value) if isinstance(value, Iterable) else (value,)
     if not all(isinstance(name, (str, os.PathLike, type)) for name in found):
@@ -175,7 +175,7 @@ def listed(what: str, value: object) -> tuple[str, ...]:
 
 
 def worded(what: str, value: object) -> tuple[str, ...]:
-    """Return the words of a command, or refuse what is none: a text would come apart in letters."""
+    """Return the words of a command, or refuse anything else: a text would split into letters."""
     several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
     found: tuple[Any, ...] = tuple(value) if several else (None,)  # type: ignore[arg-type]
     if not all(isinstance(word, (str, os.PathLike)) for word in found):
@@ -192,7 +192,7 @@ def worded(what: str, value: object) -> tuple[str, ...]:
 def read_scripts(
     sql: FileName | None, ycsb: FileName | None, replay: FileName | None
 ) -> dict[str, Script]:
-    """Read the files that were named, by the workload that they are for."""
+    """Read the named files; return them by the workload that reads each."""
     paths = {"sqlite": ("sql", sql), "ycsb": ("ycsb", ycsb), "replay": ("replay", replay)}
     return {
         workload: Script.read(SCRIPT_FLAGS[workload], named(word, path))
@@ -210,9 +210,9 @@ def require_use(scripts: Mapping[str, Script], workloads: tuple[str, ...]) -> No
 
 
 class Elsewhere(ABC):
-    """What a job is given in the place of a `Control`, if another computer answers its request."""
+    """The control of a job whose request another computer answers."""
 
-    #: How far it is, where that is known.
+    #: The progress of the job, where that is known.
     done: int = 0
     total: int = 0
 
@@ -225,7 +225,7 @@ class Elsewhere(ABC):
         """Return the answer of the simulator there to a request, both as JSON."""
 
 
-#: What watches and stops a job, here or on another computer.
+#: The object that watches and stops a job, here or on another computer.
 Control = core.Control | Elsewhere
 
 
@@ -246,7 +246,7 @@ class Experiment:
     latencies: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what is no name or no number, and take numbers and paths of any library."""
+        """Convert names, paths and numbers of any library, and refuse anything else."""
         for name in ("design", "workload", "machine"):
             object.__setattr__(self, name, named(name, getattr(self, name)))
         for name in ("cores", "txs", "seed"):
@@ -255,13 +255,13 @@ class Experiment:
                 object.__setattr__(self, name, whole(name, value))
         for name in ("exact", "epochs", "latencies"):
             object.__setattr__(self, name, truth(name, getattr(self, name)))
-        # Rust takes them as a map, which has a field once.
+        # Rust takes settings as a map, in which a key is once.
         for key, times in Counter(key for key, _ in self.settings).items():
             if times > 1:
                 raise InputError(f"{key} is set twice; keep one")
 
     def spec(self) -> dict[str, Any]:
-        """Return the experiment as `lab` reads it; what is not said has a default there."""
+        """Return the experiment as `lab` reads it; fields left out get their defaults there."""
         spec: dict[str, Any] = {
             "design": self.design,
             "workload": self.workload,
@@ -301,7 +301,7 @@ class Experiment:
         return json.loads(ask("run", json.dumps(self.spec()), control))
 
     def check(self) -> None:
-        """Refuse what cannot be, and run nothing."""
+        """Refuse an experiment that cannot be run, without running it."""
         core.check(json.dumps(self.spec()))
 
     def start_plain(self) -> dict[str, Any]:
@@ -311,11 +311,11 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A crash campaign: the power is cut at points of an experiment, and what is left checked."""
+    """A crash campaign: the power is cut at points of an experiment, and each image is checked."""
 
     experiment: Experiment
     points: int | str | None = None
-    #: Whether each rule is switched off, one at a time, too, or the name of the one that is.
+    #: Whether each rule is also switched off, one at a time, or the name of the only one that is.
     mutants: bool | str = False
     nested: bool = True
     without: str | None = None
@@ -361,7 +361,7 @@ class Campaign:
         return " ".join(words)
 
     def trial(self, row: Mapping[str, Any]) -> Campaign:
-        """Return the campaign that a trial is, of a mutant or of the design as it is."""
+        """Return the campaign of one trial, of a mutant or of the unchanged design."""
         asked = self.experiment
         caught_in = replace(
             asked,
@@ -392,9 +392,9 @@ class Campaign:
         )
 
     def recording(self, violation: Mapping[str, Any]) -> Recording | None:
-        """Return the timeline up to a violation, if it is one of the first life.
+        """Return the timeline up to a violation in the first life; None for other violations.
 
-        A run of which a program checks the images has events of its own.
+        A run whose images a program checks numbers its events otherwise, so it has none, too.
         """
         if violation["life"] > 1 or not violation["event"] or self.check is not None:
             return None
@@ -406,7 +406,7 @@ class Campaign:
         )
 
     def spec(self) -> dict[str, Any]:
-        """Return the campaign as `lab` reads it; what is not said has a default there."""
+        """Return the campaign as `lab` reads it; fields left out get their defaults there."""
         spec = self.experiment.spec() | {"mutants": self.mutants, "nested": self.nested}
         for name in ("points", "without", "lives", "check", "images", "leave_out", "trials"):
             value = getattr(self, name)
@@ -419,13 +419,13 @@ class Campaign:
         return json.loads(ask("crash", json.dumps(self.spec()), control))
 
     def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return an answer that is kept."""
+        """Return a kept answer as it is."""
         return answer
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A part of an experiment's timeline: a time, or what is before an event of a campaign."""
+    """A part of an experiment's timeline: a span of time, or the time up to a campaign's event."""
 
     experiment: Experiment
     start_at: str = TIMELINE_START
@@ -453,7 +453,7 @@ class Recording:
         return " ".join(words)
 
     def start(self, control: core.Control) -> dict[str, Any]:
-        """Run it; `control` stops it from another thread. The trace is `trace`, in bytes."""
+        """Run it; `control` stops it from another thread. The answer's `trace` is in bytes."""
         request = {
             "run": self.experiment.spec() | ({"without": self.without} if self.without else {}),
             "from": self.start_at,
@@ -491,22 +491,22 @@ class Logging:
 
 @dataclass(frozen=True)
 class LitmusTests:
-    """Litmus tests, those of these files or those that come with the simulator, on these orders.
+    """Litmus tests, from files or the built-in ones, on ordering models.
 
-    And so many random programs, and each rule of the orders switched off.
+    Also `random` generated programs, and with `mutants` each rule of the orders switched off.
     """
 
     files: tuple[Script, ...] = ()
-    #: Names, each with the settings that hold in every run on it.
+    #: The names of orders, each with the settings of every run on it.
     orders: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     seed: int = 1
     random: int = 0
     mutants: bool = False
-    #: The random program that is run, and nothing else.
+    #: The number of the one random program to run alone.
     program: int | None = None
     #: The rule that is switched off.
     without: str | None = None
-    #: The settings as they were given.
+    #: The settings as the caller gave them.
     settings: tuple[tuple[str, str], ...] = ()
 
     def command(self) -> str:
@@ -533,7 +533,7 @@ class LitmusTests:
 
 
 def ask(verb: str, request: str, control: Control) -> str:
-    """Return the answer to a request, both as JSON, of the simulator here or of another."""
+    """Return the answer to a request, both as JSON, from the simulator here or elsewhere."""
     if isinstance(control, Elsewhere):
         return control.ask(verb, request)
     return getattr(core, verb)(request, control)
@@ -546,7 +546,7 @@ def catalog(kind: str) -> list[dict[str, Any]]:
 
 
 def designs(asked: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the designs that there are, and those in Python that are asked for."""
+    """Return the built-in designs, and those in Python that are asked for."""
     own = dict.fromkeys(name for name in asked if scripts.is_script(name))
     return catalog("designs") + [describe(f"design:{name}") for name in own]
 
@@ -560,7 +560,7 @@ def describe(
     """Return everything known of a design or an order (`on` a machine), a workload, a machine."""
     about: dict[str, Any] = json.loads(core.explain(name, list(settings), against, on))
     for rows in (about.get(key, []) for key in ("params", "rules", "rows")):
-        # A comment of the source begins behind a blank.
+        # These texts are comments of the source and begin with a blank.
         rows[:] = [row | {"doc": row["doc"].strip()} if "doc" in row else row for row in rows]
     return about
 
@@ -568,7 +568,7 @@ def describe(
 def batteries(
     designs: list[str], machine: str, cores: int | None, settings: tuple[tuple[str, str], ...]
 ) -> dict[str, Any]:
-    """Return the batteries that designs need on a machine; of every design, if none is named."""
+    """Return the batteries that designs (every design if none is named) need on a machine."""
     return json.loads(core.battery(designs, machine, cores, list(settings)))
 
 

@@ -1,4 +1,4 @@
-"""Files that are written: whether they can be, and the sentence that says which was not."""
+"""Writing files: whether a path can be written, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from indelible.experiment import InputError
 def require_writable(what: str, path: str) -> None:
     """Refuse a path that cannot be written, before anything is run, and touch nothing.
 
-    A link is written through, to where it leads, also if nothing is there yet.
+    A symbolic link is written through, even if its target does not exist yet.
     """
     if not path:
         raise InputError(f"{what} names no file: its word is empty")
@@ -31,7 +31,7 @@ def require_writable(what: str, path: str) -> None:
 
 
 def make_folder(what: str, path: str) -> Path:
-    """Return a folder for what comes of a command; it is made, if that which it is in is there."""
+    """Return the folder for a command's output, and make it if its parent exists."""
     if not path:
         raise InputError(f"{what} names no folder: its word is empty")
     require_parent(what, path)
@@ -44,7 +44,7 @@ def make_folder(what: str, path: str) -> Path:
 
 
 def require_parent(what: str, path: str) -> None:
-    """Refuse a folder that `make_folder` could not make for want of that which it is in."""
+    """Refuse a folder that `make_folder` could not make because its parent is missing."""
     parent = Path(path).parent
     if path and not parent.is_dir():
         raise InputError(f"{what} {path}: there is no directory `{parent}`; make it first")
@@ -52,18 +52,18 @@ def require_parent(what: str, path: str) -> None:
 
 @contextmanager
 def naming(place: str | os.PathLike[str]) -> Iterator[None]:
-    """Say of which file it is that the host refuses something: a full disk does not."""
+    """Name the file in errors of the host, which do not name it themselves on a full disk, say."""
     try:
         yield
     except BrokenPipeError:
-        # Whoever read it has enough.
+        # The reader has closed the pipe, which is no error of the file.
         raise
     except OSError as error:
         raise InputError(f"{place}: {(error.strerror or str(error)).lower()}") from None
 
 
 def write(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file, which is there whole or as it was."""
+    """Write a file whole, or leave it as it was."""
     is_text = isinstance(content, str)
     with replacing(path, "w" if is_text else "wb", "utf-8" if is_text else None) as file:
         file.write(content)
@@ -76,9 +76,9 @@ def replacing(
     encoding: str | None = "utf-8",
     errors: str | None = None,
 ) -> Iterator[IO[Any]]:
-    """Open a file to be written that takes the place of an older one when it is whole.
+    """Open a file for writing that replaces the older one only when it is whole.
 
-    If that fails, on a full disk say, the older one is as it was. A link is written through.
+    If writing fails, on a full disk say, the older file stays as it was. A link is written through.
     """
     if not _can_be_replaced(path):
         with open(path, mode, encoding=encoding, errors=errors) as file:
@@ -94,9 +94,9 @@ def replacing(
 
 @contextmanager
 def made_beside(target: Path) -> Iterator[Path]:
-    """Name a file to be made that is put in the place of another, whatever that is, or goes.
+    """Name a temporary file that replaces the target at the end, or is removed on an error.
 
-    It is in the same folder: a rename does not go from one disk to another.
+    It is in the target's folder, because a rename cannot go from one disk to another.
     """
     part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
@@ -108,7 +108,7 @@ def made_beside(target: Path) -> Iterator[Path]:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet, and no other."""
+    """Write a file that does not exist yet; refuse one that does."""
     with naming(path):
         try:
             file = path.open("x", encoding="utf-8")
@@ -123,10 +123,10 @@ def write_new(path: Path, text: str) -> None:
 
 
 def _can_be_replaced(path: str | os.PathLike[str]) -> bool:
-    """Return whether another file may take the place of a path's, if there is one.
+    """Return whether a new file may replace the one at a path, if there is one.
 
-    Not that of a device or a pipe, of what this process has open, as `/dev/stdout` may be, of a
-    file with other names or of somebody else: who asked for these means the file itself.
+    Devices and pipes, files that this process has open (as `/dev/stdout` may be), files with other
+    names and files of another user are not replaced: a caller who names one means the file itself.
     """
     folder = Path(os.path.realpath(path)).parent
     try:
@@ -141,7 +141,7 @@ def _can_be_replaced(path: str | os.PathLike[str]) -> bool:
 def _is_open(there: os.stat_result) -> bool:
     """Return whether this process has a file open."""
     for descriptor in map(int, os.listdir("/dev/fd")):
-        # The one that has listed them is closed again.
+        # The descriptor that listed the folder is closed by now.
         with suppress(OSError):
             if os.path.samestat(os.fstat(descriptor), there):
                 return True
@@ -157,7 +157,7 @@ def _refusal(path: str) -> str | None:
         folder = Path(os.path.realpath(path) if is_link else path).parent
         if not folder.exists():
             return f"there is no directory `{folder}`; make it first"
-        # A file without a name says more than permissions do, of which root has all.
+        # Making an unnamed file says more than permissions, since root has them all.
         with tempfile.TemporaryFile(dir=folder):
             return None
     if is_folder:
