@@ -1,9 +1,9 @@
-"""What a design of your own is made of: a class with the hooks that it changes.
+"""The base of a design of your own: a class that overrides the hooks that it changes.
 
-A hook has the name and the meaning of that in `crates/model/src/design.rs`, and what is left alone
-does what it does there: all defaults together are a machine without durability. Addresses are in
-bytes, times are cycles, and a line is the address of its first byte. docs/design.md begins with a
-whole design.
+Each hook has the name and the meaning of its counterpart in `crates/model/src/design.rs`, and the
+same default: all defaults together are a machine without durability. Addresses are in bytes, times
+in cycles, and a line is named by the address of its first byte. docs/design.md begins with a whole
+design.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from enum import Enum
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-# What hooks are given, imported by name, since no other name is a type in an annotation. An image,
-# or the last breath, raises `PowerLoss` when the power fails (again): let it pass. Raise an
-# `InputError` with a sentence for whoever asked for what does not fit the machine.
+# The types of the hooks' arguments, imported by name, so that annotations can use them. An `Image`
+# or a `Gasp` raises `PowerLoss` when the power fails (again): do not catch it. Raise an
+# `InputError` with a sentence for the user if the settings do not fit the machine.
 from indelible._core import (
     Arrived,
     Below,
@@ -65,21 +65,22 @@ __all__ = [
     "Values",
 ]
 
-#: Bytes of a line, and of a word: what a controller accepts, and what a cell keeps, at once.
+#: Bytes of a line, which a controller accepts as a whole, and of a word, which the cells write as a
+#: whole.
 LINE = 64
 WORD = 8
 
 
-#: What keeps a structure through a power failure.
+#: The ways in which a structure is kept through a power failure.
 KEPT_BY = ("nothing", "adr", "battery", "eadr", "cells")
 
 
 class Answer(Enum):
-    """What a hook answers that is no cycle."""
+    """An answer of a hook that is no cycle."""
 
-    #: The core waits until `below.wake`.
+    #: The core waits until the design calls `below.wake`.
     WAIT = "wait"
-    #: The line that leaves the caches is the design's now.
+    #: The design has taken the line that leaves the caches.
     TAKEN = "taken"
 
 
@@ -89,7 +90,10 @@ TAKEN = Answer.TAKEN
 
 @dataclass(frozen=True)
 class Home:
-    """The line that leaves the caches goes home at a cycle, and the design is told when it is."""
+    """The line that leaves the caches is sent to its home at cycle `at`.
+
+    If `tell` is given, the design hears that event once the write is durable.
+    """
 
     at: int
     tell: Any = None
@@ -99,9 +103,9 @@ class Home:
 class Param:
     """A parameter: `--set design.NAME=value`.
 
-    Whole numbers from `least` to `most`, or with `choices` one of some words. With values of
-    `tight` what it sizes fills soon: trials (`crash --trials`, `--mutants`) take them in turn, and
-    one that stands twice twice as often.
+    Whole numbers from `least` to `most`, or with `choices` one of some words. The values of `tight`
+    make the structure that it sizes fill soon: trials (`crash --trials`, `--mutants`) take them in
+    turn, and take a value that is listed twice twice as often.
     """
 
     default: int | str
@@ -116,8 +120,9 @@ class Param:
 class Structure:
     """A piece of hardware that the design adds, and what keeps it through a power failure.
 
-    `kept_by` is `nothing`, `adr`, `battery`, `eadr` or `cells`. What `power_loss` saves must be
-    kept by `battery` or `adr`. A place that begins with `first-level cache` is dearer to save from.
+    `kept_by` is `nothing`, `adr`, `battery`, `eadr` or `cells`. A structure that `power_loss` saves
+    must be kept by `battery` or `adr`. Saving takes more energy from a place whose name begins with
+    `first-level cache`.
     """
 
     name: str
@@ -127,7 +132,7 @@ class Structure:
     kept_by: str = "nothing"
 
     def __post_init__(self) -> None:
-        """Refuse what has no size, or is kept by nothing that there is."""
+        """Refuse a structure without a valid size, or with an unknown `kept_by`."""
         for name in ("bits", "count"):
             size = getattr(self, name)
             if not isinstance(size, int) or not 0 <= size < 2**63:
@@ -139,25 +144,25 @@ class Structure:
 
 @dataclass(frozen=True)
 class Shape:
-    """The machine, as far as a design may know it: times in cycles, sizes and places in bytes."""
+    """The machine as far as a design may know it: times in cycles, sizes and places in bytes."""
 
     cores: int
-    #: Persistent memory has so many bytes. Data lie before `log_base`.
+    #: The bytes of persistent memory. Data lie before `log_base`.
     capacity: int
     log_base: int
     #: Where the log of each core begins, and how many bytes it has.
     logs: tuple[int, ...]
     log_bytes: int
     controllers: int
-    #: From a core to a controller past the caches, and through every level of them.
+    #: The time from a core to a controller past the caches, and that through all their levels.
     path: int
     walk: int
-    #: Whether a power failure leaves what is in the caches.
+    #: Whether the contents of the caches survive a power failure.
     caches_survive: bool
 
 
 class Values(SimpleNamespace):
-    """Values by name, of which one that there is not is told beside those that there are."""
+    """Values by name; the error for an unknown name lists the known ones."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         raise AttributeError(f"there is no `{name}`; there are: {', '.join(vars(self)) or 'none'}")
@@ -165,9 +170,9 @@ class Values(SimpleNamespace):
 
 @dataclass(frozen=True)
 class Setup:
-    """What is fixed before power is first applied, and is the same after every reboot."""
+    """Everything that is fixed before power is first applied and the same after every reboot."""
 
-    #: A value for each of `Design.params`, and whether each of `Design.rules` holds.
+    #: The value of each of `Design.params`, and whether each of `Design.rules` is obeyed.
     params: Values
     rules: Values
     shape: Shape
@@ -176,154 +181,158 @@ class Setup:
 class Design:
     """A design: its card, and its hooks in the order in which a store meets them.
 
-    What changes what survives a power failure changes it in `event` (ordering hardware that has
-    declared what survives, or is `visible`, also in `store`); it is durable first, forgotten after.
-    A hook that answers nothing lets the core go on at once.
+    A design changes what survives a power failure in `event` and nowhere else (ordering hardware
+    that has declared what survives, or is `visible`, also in `store`). It makes data durable first
+    and forgets its own copy after. If a hook returns None, the core goes on at once.
     """
 
-    #: What `explain` says of it, beside the first line of its docstring.
+    #: Shown by `explain`, beside the first line of the class's docstring.
     paper: ClassVar[str] = "ours"
     family: ClassVar[str] = "a script"
     #: When an acknowledged transaction is durable: `synchronous`, `asynchronous` or `none`.
     durability: ClassVar[str] = "synchronous"
-    #: What two transactions must not share, `word` or `line`.
+    #: The unit that concurrent transactions must not share, `word` or `line`.
     granularity: ClassVar[str] = "line"
-    #: What must survive for its promise to hold: `nothing`, `adr` or `eadr`.
+    #: The domain that must survive for its promise to hold: `nothing`, `adr` or `eadr`.
     needs: ClassVar[str] = "adr"
-    #: Of ordering hardware, on which a software log stands (`undo@./mine.py`), what order of stores
-    #: it promises: `fenced`, `epoch` or `visible` (docs/litmus.md). It has no durability and no
-    #: granularity of its own.
+    #: For ordering hardware, on which a software log runs (`undo@./mine.py`): the order of stores
+    #: that it promises, `fenced`, `epoch` or `visible` (docs/litmus.md). Such hardware has no
+    #: durability and no granularity of its own.
     model: ClassVar[str | None] = None
-    #: Of ordering hardware, whether its `store` brings to memory what it hears of: write-combining
-    #: buffers then send nothing of what is stored past the caches.
+    #: For ordering hardware: whether the design itself brings to memory the stores that its `store`
+    #: is told of. The write-combining buffers then send nothing for stores past the caches.
     brings_stores: ClassVar[bool] = False
-    #: Of ordering hardware, whether an order or a durability, and a write-back, is an instruction.
+    #: For ordering hardware: whether a fence, and a flush, is an instruction.
     has_fences: ClassVar[bool] = True
     has_flushes: ClassVar[bool] = True
-    #: Whether a thread may move to another core at any store: nothing of it is kept beside a core.
+    #: Whether a thread may move to another core at any store, which takes that the design keeps no
+    #: state of a thread beside a core.
     migrates: ClassVar[bool] = False
     params: ClassVar[Mapping[str, Param]] = {}
-    #: What must hold for it to be right, each with the reason: `--mutants` switches each off.
+    #: The rules on which its correctness depends, each with the reason; `--mutants` switches each
+    #: off.
     rules: ClassVar[Mapping[str, str]] = {}
-    #: Rules without which nothing goes wrong, each with the reason. Ordering hardware also names
-    #: those of logs that need nothing of the kind on it: `flush_log`, or of one log alone,
-    #: `undo:flush_log`.
+    #: Rules that can be switched off without harm, each with the reason. Ordering hardware also
+    #: names the rules of logs that are not needed on it: `flush_log`, or `undo:flush_log` for one
+    #: log alone.
     needless: ClassVar[Mapping[str, str]] = {}
 
     shape: Shape
 
     def __new__(cls, setup: Setup) -> Self:
-        """Give an object the values of its parameters and rules, in the place of their card."""
+        """Set `params`, `rules` and `shape` to this setup's values, over those of the class."""
         design = super().__new__(cls)
         vars(design).update(params=setup.params, rules=setup.rules, shape=setup.shape)
         return design
 
     @classmethod
     def under(cls, log: str) -> str:
-        """Return the name of a software log on this ordering hardware: `undo`, `redo` or `count`.
+        """Return the design of a software log (`undo`, `redo` or `count`) on this hardware.
 
-        So a class is a design: `indelible.run(Mine.under("undo"), "hash")`.
+        For example: `indelible.run(Mine.under("undo"), "hash")`.
         """
         from indelible import scripts
 
         return scripts.under(log, cls)
 
     def __init__(self, setup: Setup) -> None:
-        """Begin on a machine that has just been switched on."""
+        """Make the design for a machine that is switched on for the first time."""
 
     def begin(self, tx: Tx, below: Below) -> int | Answer | None:
-        """Hear that a transaction of a core begins."""
+        """Handle the begin of a core's transaction."""
 
     def load(self, load: Load, below: Below) -> int | Answer | None:
-        """Hear that a load of persistent memory has its value."""
+        """Return when the core may use the value of a load of persistent memory."""
 
     def store(self, store: Store, below: Below) -> int | Answer | None:
-        """Hear that a store to persistent memory has taken effect in the caches."""
+        """Return when a store that has taken effect in the caches may leave the store queue."""
 
     def fence(self, fence: Fence, below: Below) -> int | Answer | None:
-        """Of ordering hardware: hear that a program asks for order, durability or a write-back.
+        """For ordering hardware: return when an order, a durability or a write-back is done.
 
-        By `fence.kind`: `flush`, `order` (a log's ordering points) or `durable`.
+        `fence.kind` says what is asked for: `flush`, `order` (a log's ordering points) or
+        `durable`.
         """
 
     def commit(self, tx: Tx, below: Below) -> int | Answer | None:
-        """Hear that a transaction ends: when its core goes on, it is acknowledged.
+        """Return when a transaction that ends is acknowledged and its core may go on.
 
-        That is at `tx.at` if nothing is said; at `tx.stored` its stores have left the core, and its
-        loads are done.
+        None means at `tx.at`. At `tx.stored` its stores have left the core, and its loads are done.
         """
 
     def fill(self, fill: Fill, below: Below) -> int | None:
-        """Say when a core has a line that comes from the last level or from memory."""
+        """Return when a core has a line that comes from the last level or from memory."""
 
     def transfer(self, transfer: Transfer, below: Below) -> int | None:
-        """Say when a core has a line that comes from another core."""
+        """Return when a core has a line that comes from another core."""
 
     def evict(self, evict: Evict, below: Below) -> Home | Answer | None:
-        """Say what becomes of a dirty line that leaves the caches; it goes home if nothing is said.
+        """Return what becomes of a dirty line that leaves the caches; None sends it to its home.
 
-        `TAKEN`: the design sends it later, of the kind `home_write_back`, or drops it.
+        With `TAKEN` the design sends the line later, as a write of kind `home_write_back`, or drops
+        it.
         """
 
     def event(self, at: int, event: object, below: Below) -> None:
-        """Do what is due: what `below` was given to tell, or to say at a time.
+        """Handle an event that the design gave to `below`, for a write or for a time.
 
-        Those of one cycle come in the order in which they were given.
+        Events of one cycle come in the order in which they were given.
         """
 
     def leaves_behind(self, line: int) -> bool:
-        """Say, where caches survive, whether a dirty line is not to be saved.
+        """Return, where caches survive, whether a dirty line must nevertheless not be saved.
 
-        Because a transaction that has not committed stored to it, and recovery cannot undo that.
+        That is so if a transaction that has not committed stored to the line, and recovery cannot
+        undo that.
         """
         return False
 
     def hears_at_once(self, event: object) -> bool:
-        """Say whether who is told of a write stands beside the controller that accepts it.
+        """Return whether the part told by this event is beside the controller that accepts.
 
-        If not, and something of the design survives, campaigns also try images in which the write
-        is there and nobody was told.
+        If it is not, and some of the design's state survives, campaigns also try images in which
+        the write has arrived and the design has not heard of it.
         """
         return True
 
     def could_be_durable(
         self, below: Below, arrived: Arrived
     ) -> Iterable[tuple[int, bytes] | tuple[int, bytes, int]]:
-        """Of ordering hardware: say what could be durable by now if timing had been otherwise.
+        """For ordering hardware: return the writes that other timing could have made durable.
 
-        Asked when the power is cut. Writes on their way to a controller are tried anyway, but for
-        those of which the design hears, if something of it survives. For each write that its rules
-        allow then it asks `arrived()`, goes on as if it had arrived or not, and returns those that
-        had, in their order: line, bytes, and a mask if not all of them. Left alone, any dirty line
-        may have left the caches.
+        Campaigns call it when the power is cut. They themselves try writes that are on their way to
+        a controller, except those that the design is told of, if some of its state survives. For
+        each write that the design's rules allow next, the hook calls `arrived()`, goes on as if the
+        write had arrived or had not, and returns those that had, in their order: line, bytes, and a
+        mask if not all bytes are written. By default any dirty line may have left the caches.
         """
         dirty = [line for line in below.dirty_lines() if arrived()]
         return [(line, below.line(line)) for line in dirty]
 
     def power_loss(self, gasp: Gasp) -> None:
-        """Save what a battery still writes, in order, and change nothing: the run goes on."""
+        """Write what the battery still saves, in order. Change no state: the run goes on."""
 
     @classmethod
     def recover(cls, image: Image, setup: Setup) -> None:
-        """Repair what a power failure left. Nothing of a design's own is there but the image.
+        """Repair the image after a power failure, from the image and the setup alone.
 
-        What it writes to several lines becomes durable in any order until it asks for
-        `image.fence()`, if stores are not durable when they are visible; all of it is at its end.
+        Unless stores are durable when they are visible, writes to different lines become durable in
+        any order up to the next `image.fence()`; all of them are durable when recovery is done.
         """
 
     @classmethod
     def boot(cls, image: Image, setup: Setup) -> Self:
-        """Begin on a machine that is switched on again, over what recovery left.
+        """Make the design for a machine that is switched on again after recovery.
 
-        What it writes becomes durable as what recovery writes does.
+        Its writes become durable like those of recovery.
         """
         return cls(setup)
 
     @classmethod
     def hardware(cls, setup: Setup) -> Iterable[Structure]:
-        """Return what it adds to the hardware."""
+        """Return the structures that the design adds to the hardware."""
         return ()
 
     def counters(self) -> Mapping[str, int]:
-        """Return what it has counted so far, by name; `..._max` is the most at any time."""
+        """Return its counters so far, by name; `..._max` is the largest value at any time."""
         return {}

@@ -33,29 +33,29 @@ from indelible.results import Crash, failed_points
 from indelible.settings import Settings, of_cell, pairs
 from indelible.shown import Object
 
-#: How many orders are tried, and at most, unless it is said (ours).
+#: The default number of orders that are tried (ours), and the most.
 SEEDS = 20
 SEEDS_MAX = 100_000
 
-#: How long a program may take that is recorded (ours).
+#: The default limit of seconds for one recording (ours).
 SECONDS = 60.0
 
-#: How sure it is to be that an error of a share of orders would have shown (ours: as of intervals).
+#: The probability with which an error in so many orders would have shown (ours: as of intervals).
 SURE = 0.95
 
-#: What a program with flushes and fences of its own runs on.
+#: The default design, on which a program with flushes and fences of its own runs.
 DESIGN = "undo@x86"
 
-#: The least that a campaign can be had of.
+#: The smallest trace of which there can be a campaign.
 ONE_STORE = Script("--replay", "one store", "store 0 1")
 
-#: Which flush or fence is left out only the trace can have or lack.
+#: The setting of the flush or fence that is left out, which only the trace itself can have.
 OF_TRACE = "workload.leave_out"
 
-#: What a row has of its recording.
+#: The fields that a row takes from its recording.
 RECORDED = ("threads", "stores", "flushes", "fences", "transactions", "exit_code")
 
-#: A row of which nothing is known: the program did not end.
+#: The fields of a row of which nothing is known, as the program did not end.
 NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(RECORDED),
     "order": None,
@@ -83,12 +83,12 @@ class Exploration(Object):
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """The rows of the seeds with which something is wrong."""
+        """The rows of the seeds with which an error was found."""
         return [row for row in self["rows"] if row["wrong"] is not None]
 
     @property
     def passed(self) -> bool:
-        """Whether there was something to check with every seed, and nothing was wrong."""
+        """Whether there was something to check with every seed, and no error was found."""
         return not self.failed and self.checked
 
     @property
@@ -120,17 +120,17 @@ def explore(
     most: int = BYTES_MAX,
     seconds: float = SECONDS,
 ) -> Exploration:
-    """Record a program with each of so many `seeds`, from `seed` on, and crash-test each trace.
+    """Record a program with `seeds` consecutive seeds, from `seed` on, and crash-test each trace.
 
-    With each its threads go on in another order. The shell command `before` is run before each
-    recording. The trace of a seed with which something is wrong is left in the folder `out`, which
-    is made. What takes more than `seconds`, or ends by a signal, is wrong, too. `check`, `design`,
-    `machine`, `points` and `set` are those of `crash`, and the others those of `record`. A trace
-    that is too large for machine `tiny`, or has too many threads, gets more room, unless `set` says
-    how much.
+    With each seed the program's threads go on in another order. The shell command `before` is run
+    before each recording. The trace of a seed with which an error is found is left in the folder
+    `out`, which is made. A recording that takes more than `seconds`, or ends by a signal, is an
+    error, too. `check`, `design`, `machine`, `points` and `set` mean what they do in `crash`, and
+    the others what they do in `record`. Machine `tiny` is enlarged for a trace that is too large
+    for it, or has too many threads, unless `set` gives the size.
 
     Raises:
-        InputError: if what the program does cannot be recorded, or the campaign not be had.
+        InputError: if the program cannot be recorded, or the campaign cannot be run.
     """
     words, options = command_of(command), what_of(pool, loads, unseen, most)
     before = None if before is None else experiment.named("before", before)
@@ -150,9 +150,9 @@ def explore(
 
 
 def _require_campaign(campaign: Campaign) -> None:
-    """Refuse a campaign that cannot be had before anything is recorded: try one that is short.
+    """Refuse an impossible campaign before anything is recorded, by trying a short one.
 
-    The checker is not run: what it needs may come with the recording.
+    The checker is not run, since files that it needs may come with the recording.
     """
     if campaign.check is not None and not campaign.check.strip():
         raise InputError("`check` names no program: its word is empty")
@@ -164,7 +164,7 @@ def _require_campaign(campaign: Campaign) -> None:
 
 def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
     def found(rows: Iterable[dict[str, Any] | None], interrupted: bool) -> Exploration:
-        # What was found before an interruption stays found.
+        # Errors that were found before an interruption are kept.
         whole = [
             row
             for row in rows
@@ -182,7 +182,7 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
                 "cancelled": interrupted,
             }
         )
-        # Of points that are chosen an order may have others at which its error shows.
+        # With sampled points, an order's error may show at a point that was not tried.
         every = plan.campaign.points in (None, "all")
         answer["would_show"] = _would_show(answer) if every else None
         return answer
@@ -194,10 +194,10 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
 
 
 def _would_show(answer: Exploration) -> float | None:
-    """Return the share of orders: an error in so many, or more, would have shown in one of these.
+    """Return the least share of orders with an error that would have shown in these orders.
 
-    Of orders as seeds draw them, and of errors that show where the power is cut.
-    Nothing if something is wrong or unchecked, or if every seed does the same.
+    The share is of orders as seeds draw them, and of errors that show where the power is cut.
+    None if an error was found, if something is unchecked, or if every seed gave the same order.
     """
     threads = max((row["threads"] or 0 for row in answer["rows"]), default=0)
     if not answer.passed or threads < 2 or answer["orders"] < 2:
@@ -206,9 +206,10 @@ def _would_show(answer: Exploration) -> float | None:
 
 
 class Turns:
-    """One after the other, in the order of their numbers, whichever thread comes first.
+    """Turns of threads in the order of the seeds, whichever thread comes first.
 
-    What a recording leaves in its files the next one finds: so it is that of the seed before.
+    A recording finds the files as the one before left them, which so is always that of the seed
+    before.
     """
 
     def __init__(self, first: int) -> None:
@@ -217,7 +218,7 @@ class Turns:
 
     @contextlib.contextmanager
     def turn(self, number: int) -> Iterator[None]:
-        """Wait until those of the lower numbers are over."""
+        """Wait until the turns of the lower numbers are over."""
         with self._changed:
             self._changed.wait_for(lambda: self._next == number)
         try:
@@ -230,7 +231,7 @@ class Turns:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done with each seed."""
+    """The recording and the campaign that are done with each seed."""
 
     command: tuple[str, ...]
     before: str | None
@@ -238,15 +239,15 @@ class Plan:
     seconds: float
     campaign: Campaign
     folder: Path
-    #: Recordings come one after the other: they use the same files.
+    #: The turns of recordings, which come one after the other because they use the same files.
     turns: Turns
 
     def trace(self, seed: int) -> str:
-        """Return where the trace of a seed is left."""
+        """Return the path where the trace of a seed is left."""
         return os.fspath(self.folder / f"{os.path.basename(self.command[0])}.{seed}.trace")
 
     def record(self, seed: int, out: Path, stopped: Callable[[], bool]) -> Recorded:
-        """Record the program with a seed, and say what it said last if it ended badly."""
+        """Record the program with a seed; an error has the last of what the program printed."""
         deadline = time.monotonic() + self.seconds
 
         def until() -> str | None:
@@ -272,7 +273,7 @@ class Plan:
                 raise EndError(f"{error}{f': {last}' if last else ''}") from None
 
     def prepare(self) -> None:
-        """Run what is to be run before a recording."""
+        """Run the command `before`."""
         if self.before is None:
             return
         ended = subprocess.run(
@@ -318,11 +319,11 @@ class Order:
             try:
                 recorded = self.plan.record(self.seed, trace, lambda: control.cancelled)
             except EndError as error:
-                # Who is interrupted may end it so, too.
+                # An interrupt may end the program this way, too.
                 return {"cancelled": True} if control.cancelled else row | {"wrong": str(error)}
             text = trace.read_text(encoding="utf-8")
         row |= {name: recorded[name] for name in RECORDED}
-        # What is before that is the same whatever the seed.
+        # The part before `measured` is the same whatever the seed.
         order = text.partition("\nmeasured\n")[2]
         row["order"] = hashlib.sha256(order.encode()).hexdigest()[:16]
         return row | self._crash(recorded, text, control)
@@ -341,7 +342,7 @@ class Order:
         try:
             answer = Crash.of(campaign.start(control), campaign)
         except CheckError as error:
-            # Whatever the program did in this order, its own recovery does not accept it.
+            # The program's own recovery does not accept the complete run in this order.
             return {
                 "checked": True,
                 "accepts_all": False,
@@ -366,7 +367,7 @@ class Order:
         }
 
     def _keep(self, text: str) -> str:
-        """Leave the trace where the user finds it, and return where that is."""
+        """Write the trace into the user's folder, and return its path."""
         path = self.plan.trace(self.seed)
         with files.naming(path):
             files.write(path, text)

@@ -1,7 +1,7 @@
-"""The verb `doctor`: whether what is installed here answers as it should, and what is missing.
+"""The verb `doctor`: whether this installation works, and which optional parts are missing.
 
-Its checks are few and quick, and each can fail: the tests of the repository are what shows that the
-simulator is right.
+Its checks are few and quick, and each can fail. They do not show that the simulator is right, which
+is the task of the repository's tests.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ TRIED = Experiment(
     "silo", "hash", "silo", cores=4, txs=500, settings=(("workload.shared", "shared"),)
 )
 
-#: The campaign, and a rule of the design without which it has to find something.
+#: The campaign, and a rule of the design without which it has to find a violation.
 CUT = Experiment("silo", "scribble", "tiny", cores=2, txs=60)
 RULE = "undo_newest_first"
 
-#: What speed is told of: one core on lines that the last level holds.
+#: The run whose speed is measured: one core on lines that the last level holds.
 FAST = Experiment(
     *("native", "array", "silo"),
     cores=1,
@@ -40,7 +40,7 @@ FAST = Experiment(
     settings=(("workload.items", "65536"), ("workload.element", "64")),
 )
 
-#: What of a run is of the host.
+#: The key of a run's numbers about the host.
 HOST = "host"
 
 #: The libraries of the extras, what each is for, and the extra that has it.
@@ -51,7 +51,7 @@ EXTRAS = (
     ("distributed", "runs on a cluster (--dask)", "dask"),
 )
 
-#: What helps where nothing of the user's can be wrong.
+#: The advice where no fault of the user's can be the cause.
 PLEASE = "please report this, with what `indelible doctor --json` prints"
 
 #: What to do next.
@@ -63,13 +63,13 @@ NEXT = (
 
 @dataclass(frozen=True)
 class Check:
-    """One question, and what came of it."""
+    """One check, and its result."""
 
     what: str
-    #: Whether all is well; nothing where something optional is missing.
+    #: Whether the check passed; None where an optional part is missing.
     ok: bool | None
     said: str
-    #: What helps.
+    #: The advice to the user.
     fix: str | None = None
 
 
@@ -78,7 +78,7 @@ class Health(Object):
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed; what is optional may be missing."""
+        """Whether no check failed; optional parts may be missing."""
         return all(row["ok"] is not False for row in self["checks"])
 
     def __str__(self) -> str:
@@ -89,12 +89,12 @@ class Health(Object):
 
 
 def doctor() -> Health:
-    """Look whether what is installed here works, and how fast it is, in a few seconds."""
+    """Check in a few seconds whether this installation works, and how fast it is."""
     jobs: list[pool.Job] = [RunJob(TRIED), RunJob(TRIED), Campaign(CUT, lives=1)]
     jobs.append(Campaign(CUT, lives=1, nested=False, without=RULE))
     try:
         one, again, whole, broken = pool.execute(jobs, what="checks")
-        # Alone: what runs beside it takes its time.
+        # Alone, since other jobs would slow it down.
         (fast,) = pool.execute([RunJob(FAST)], what="checks")
     except pool.Interrupted:
         raise pool.Interrupted(None) from None
@@ -175,7 +175,7 @@ def _programs() -> Check:
 
 
 def _memory() -> int | None:
-    """Return the bytes of memory of this computer, as far as it says."""
+    """Return the bytes of this computer's memory, or None if the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -29,11 +29,11 @@ from indelible.scripts import called
 from indelible.settings import ITEMS, Pairs, Settings, canonical, of_cell, pairs
 from indelible.sweeps import Sweep
 
-#: A number is divided and multiplied by this, unless it is said, and by this at most.
+#: The default factor by which numbers are divided and multiplied, and the largest.
 BY = 2
 BY_MAX = 1_000
 
-#: What the field is called that varies in the sweep of all runs.
+#: The name of the field that varies in the sweep of all runs.
 CHANGE = "change"
 
 
@@ -57,13 +57,14 @@ def why(
     keep: FileName | None = None,
     dask: Dask = None,
 ) -> Causes:
-    """Return what runs of one design consist of and depend on, or why a second is not like it.
+    """Return what runs of one design consist of and depend on, or why a second design differs.
 
-    Every number of the machine, the designs and the workloads is divided and multiplied `by` this,
-    and every word replaced by each other one, one at a time; with `fields` those of these names and
-    sections alone. Ratios are geometric means over the workloads, and with several `seeds` over
-    those. What the folder `keep` has is not run again, and what is run is kept there. `dask`, a
-    scheduler's address or a `distributed.Client`, has the workers there run it. No power is cut.
+    Every number of the machine, the designs and the workloads is divided and multiplied by the
+    factor `by`, and every word replaced by each other choice, one change at a time; with `fields`
+    only the fields of these names and sections. Ratios are geometric means over the workloads, and
+    over the `seeds` if there are several. Answers are kept in the folder `keep`, and runs whose
+    answers it has are not made again. With `dask`, a scheduler's address or a `distributed.Client`,
+    the runs are made by its workers. No power is cut.
     """
     known = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     designs = names_of("designs", designs, known["designs"])
@@ -92,14 +93,14 @@ def why(
 
     points: dict[tuple[str, ...], Change | None] = {AS_IT_IS: None}
     points |= {(str(change),): change for change in possible}
-    # Those of the first seed first, and what all are relative to before the others.
+    # Runs of the first seed come first, and within a seed the unchanged runs.
     plan = {
         (point, *cell, each_seed): question.asked(change, *cell, each_seed)
         for each_seed in question.seeds
         for point, change in points.items()
         for cell in question.cells
     }
-    # A design that a change says nothing to runs once.
+    # A design that a change does not affect runs once.
     unique = [*dict.fromkeys(plan.values())]
     needed = {asked for cell, asked in plan.items() if cell[0] == AS_IT_IS}
     done, impossible, interrupted, taken = run_possible(unique, needed, keep, dask)
@@ -135,11 +136,11 @@ def why(
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked `why`."""
+    """The question that a call of `why` asks."""
 
     designs: tuple[str, ...]
     workloads: tuple[str, ...]
-    #: An experiment without a design and a workload, its settings by their own names.
+    #: The experiment without a design and a workload, its settings by the fields' own names.
     template: Experiment
     #: Every field of its machine.
     rows: Sequence[Mapping[str, Any]]
@@ -152,20 +153,20 @@ class Question:
         return [*product(self.designs, self.workloads)]
 
     def fields(self, metric: str, names: Sequence[str] | None) -> list[Field]:
-        """Return what the runs depend on, or of that what has one of some names."""
+        """Return the fields on which the runs depend, or those of some names alone."""
         of = (self.template, self.rows, self.designs, self.workloads, self.scripts)
         found = changes.fields(*of, metric)
         return found if names is None else changes.among(found, names, self.rows)
 
     def asked(self, change: Change | None, design: str, workload: str, seed: int) -> Experiment:
-        """Return what is run of a cell with a change, or as it is."""
+        """Return the experiment of a cell with a change, or without one."""
         at = self.template
         cores, txs = at.cores, at.txs
         changed: Pairs = ()
         if change is not None and change.field in RUN_FIELDS and workload not in changes.TIMED:
             count = int(change.after)
             cores, txs = (count, txs) if change.field == CORES else (cores, count)
-            # A machine with more cores is what is asked for, and no error.
+            # More cores than the machine has are no error here: its limit is raised.
             if change.field == CORES and count > changes.cores_max(self.rows):
                 changed = (("core.cores_max", change.after),)
         elif change is not None and not self._is_unheard(change, design, workload):
@@ -185,19 +186,19 @@ class Question:
         )
 
     def _is_unheard(self, change: Change, design: str, workload: str) -> bool:
-        """Return whether a change is of something that a design or a workload has otherwise."""
+        """Return whether a design's or a workload's own setting hides a changed field."""
         named = {key for key, _ in self.template.settings}
         is_of_others = change.field == ITEMS and changes.has_own_items(named, workload)
         has_own = {f"{name}.{change.field}" for name in (called(design), workload)} & named
         return change.field in RUN_FIELDS or is_of_others or bool(has_own)
 
     def check(self, change: Change | None = None) -> None:
-        """Refuse what cannot be run, with a change or as it is."""
+        """Refuse runs that are impossible with a change, or without one."""
         for cell in self.cells:
             self.asked(change, *cell, self.seeds[0]).check()
 
     def refusal(self, change: Change) -> str | None:
-        """Return why a change cannot be, if it cannot."""
+        """Return why a change cannot be made, or None if it can."""
         try:
             self.check(change)
         except InputError as error:

@@ -1,4 +1,4 @@
-"""What the verbs have the pool do: runs, and the sampled crash campaigns that stand beside them."""
+"""The jobs that verbs give the pool: runs, and the sampled crash campaigns beside them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ SAMPLED_POINTS = 200
 #: The most cores of such a campaign: two are enough for transactions to meet.
 SAMPLED_CORES = 2
 
-#: What survives on that machine, unless the one that was asked for has it otherwise.
+#: The fields about survival on that machine, with the values that hold unless the machine that was
+#: asked for has others.
 SURVIVAL = {
     "controller.domain": "adr",
     "controller.flush_bytes": "1GiB",
@@ -37,10 +38,11 @@ SURVIVAL = {
 #: Sections of settings that belong to the design or the workload and so go with it to any machine.
 PORTABLE_SECTIONS = ("design.", "workload.")
 
-#: Where an answer has the sentence that there is none.
+#: The key of the sentence in an answer that says why there is no result.
 UNTESTED = "untested"
 
-#: What only gives room: without it data that fit the machine that was asked for may not fit there.
+#: Fields that only give room: without them, data that fit the machine that was asked for may not
+#: fit the campaign's.
 ROOM = ("pm.device_size", "dram.device_size")
 
 
@@ -64,7 +66,7 @@ class RunJob:
         return self.experiment.command()
 
     def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return an answer that is kept; who only tried it may have kept that it cannot be had."""
+        """Return a kept answer, or refuse: a `TriedJob` may have kept that it is impossible."""
         if UNTESTED in answer:
             raise InputError(answer[UNTESTED])
         return answer
@@ -72,23 +74,23 @@ class RunJob:
 
 @dataclass(frozen=True)
 class TriedJob(RunJob):
-    """An experiment that perhaps cannot be had; that it cannot is no error."""
+    """An experiment that may be impossible, which is no error here."""
 
     def start(self, control: Control) -> dict[str, Any]:
-        """Run it, or return the sentence that it cannot be had."""
+        """Run it, or return the sentence that says why it is impossible."""
         try:
             return super().start(control)
         except InputError as error:
             return _untested(error)
 
     def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return an answer that is kept, also that it cannot be had."""
+        """Return a kept answer, which may say that the experiment is impossible."""
         return answer
 
 
 @dataclass(frozen=True)
 class SampledJob:
-    """A campaign beside a run; that it cannot be had on the small machine is no error."""
+    """A campaign beside a run; it is no error if the small machine cannot run it."""
 
     campaign: Campaign
     asks: ClassVar[str] = "sampled campaign"
@@ -114,7 +116,7 @@ class SampledJob:
         return self.campaign.command()
 
     def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return an answer that is kept, also that there is none."""
+        """Return a kept answer, which may say that the campaign is impossible."""
         return answer
 
 
@@ -124,10 +126,10 @@ def run_all(
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
 ) -> tuple[dict[Experiment, Run], bool, Taken | None]:
-    """Run experiments, those first that `first` puts first; also whether that was interrupted.
+    """Run experiments in the order of the key `first`, on the cluster `dask` if one is named.
 
-    One that cannot be is refused before any is run. What the folder `keep` has is not run again,
-    and last comes how much that was. What `dask` names runs them.
+    Returns the runs, whether they were interrupted, and how many answers came from the folder
+    `keep`. An impossible experiment is refused before any is run.
     """
     for asked in experiments:
         asked.check()
@@ -148,10 +150,10 @@ def run_possible(
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
 ) -> tuple[dict[Experiment, Run], dict[Experiment, str], bool, Taken | None]:
-    """Run experiments in their order, and return those that can be had, and why others cannot.
+    """Run experiments in their order; return the runs, and why other experiments are impossible.
 
-    Also whether that was interrupted, and how many answers the folder `keep` had. That one of those
-    that are `needed` cannot be had ends it all.
+    Also returns whether they were interrupted, and how many answers came from the folder `keep`. It
+    is an error if one of the `needed` experiments is impossible.
     """
     kinds = (RunJob if asked in needed else TriedJob for asked in experiments)
     tried = [kind(asked) for kind, asked in zip(kinds, experiments, strict=True)]
@@ -172,10 +174,10 @@ def run_tested(
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
 ) -> tuple[dict[SeededCell, Run], dict[Cell, Verdict], bool, Taken | None]:
-    """Run a plan with each seed, and the campaigns; also whether that was interrupted.
+    """Run a plan with each seed, and the campaigns, on the cluster `dask` if one is named.
 
-    A run that cannot be is refused before any is run. What the folder `keep` has is not run again,
-    and last comes how much that was. What `dask` names runs them.
+    Returns the runs, the verdicts, whether they were interrupted, and how many answers came from
+    the folder `keep`. An impossible run is refused before any is run.
     """
     for asked in plan.values():
         asked.check()
@@ -198,10 +200,10 @@ def run_tested(
 
 
 def portable(asked: Experiment) -> Pairs:
-    """Return the settings that go with a run to the machine of its campaign.
+    """Return the settings of a run that also hold on the machine of its campaign.
 
-    How much data there is belongs to the machine; memory that the user gave it comes along, and so
-    does what survives a power failure there.
+    The amount of data does not go along, as it belongs to the machine. The sizes of memories that
+    the user set go along, and so do the fields about what survives a power failure.
     """
     settings = _canonical(asked)
     own = tuple(
@@ -213,16 +215,16 @@ def portable(asked: Experiment) -> Pairs:
 
 
 def _canonical(asked: Experiment) -> Pairs:
-    """Return the settings by the names that fields have here, whichever tool's were said."""
+    """Return the settings by our own names of fields, where the user gave another tool's."""
     try:
         return canonical(asked.settings, experiment.describe(f"machine:{asked.machine}")["rows"])
     except InputError:
-        # The runs will say what is wrong.
+        # The runs report the error.
         return asked.settings
 
 
 def _survival(machine: str, settings: Pairs) -> Pairs:
-    """Return what survives a power failure on a machine with settings, as settings."""
+    """Return the fields about survival of a machine with these settings, as settings."""
     own = tuple(pair for pair in settings if pair[0] in SURVIVAL)
     try:
         rows = experiment.describe(f"machine:{machine}", own)["rows"]
@@ -236,9 +238,9 @@ def _survival(machine: str, settings: Pairs) -> Pairs:
 def sampled(
     plan: Mapping[Cell, Experiment], durability: Mapping[str, str]
 ) -> dict[SampledJob, list[Cell]]:
-    """Return the campaigns that the cells need, each with the cells that it speaks for.
+    """Return the campaigns that the cells need, each with the cells for which its verdict holds.
 
-    They are on a small machine, with the durability domain of the one that each was asked for on.
+    They run on a small machine with the durability domain of the machine that was asked for.
     """
     campaigns: dict[SampledJob, list[Cell]] = {}
     carried: dict[tuple[str, Pairs], Pairs] = {}
@@ -251,7 +253,7 @@ def sampled(
         small = replace(
             asked,
             machine=CRASH_MACHINE,
-            # A trace takes as many as it has threads.
+            # A trace takes as many cores as it has threads.
             cores=None if asked.workload == "replay" else _few(asked.cores),
             txs=None,
             settings=carried[said],
@@ -267,9 +269,9 @@ def _few(cores: int | None) -> int:
 
 
 def urgency(job: RunJob | SampledJob) -> tuple[int, bool, int]:
-    """Sort the longest runs first, then the campaigns.
+    """Return the key that sorts the longest runs first, then the campaigns.
 
-    The second seed comes behind all of the first: whoever interrupts has whole seeds.
+    All jobs of a seed come before those of the next, so that an interruption leaves whole seeds.
     """
     asked = job.experiment
     is_campaign = isinstance(job, SampledJob)
@@ -279,7 +281,7 @@ def urgency(job: RunJob | SampledJob) -> tuple[int, bool, int]:
 def _execute(
     jobs: Sequence[Any], order: Iterable[int], dask: Dask
 ) -> tuple[Sequence[dict[str, Any] | None], bool]:
-    """Return what the jobs answered, and whether Ctrl-C ended that before the last."""
+    """Return the answers of the jobs, and whether Ctrl-C came before the last one."""
     try:
         with cluster.place_of(dask) as place:
             return pool.execute(jobs, order, place=place), False
@@ -288,7 +290,7 @@ def _execute(
 
 
 def _untested(error: InputError) -> dict[str, Any]:
-    """Return the answer that there is none; of what this computer lacks it may have more later."""
+    """Return the answer of an impossible job; it is passing if this computer is the reason."""
     return {UNTESTED: str(error), kept.PASSING: isinstance(error, HostError)}
 
 

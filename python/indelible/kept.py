@@ -1,9 +1,10 @@
-"""Answers that are kept in a folder: what has been run is not run again.
+"""Answers that are kept in a folder, so that nothing is run twice.
 
-An answer is a function of what was asked and of the simulator. So its file has the name of both: of
-every word of the request, the text of its script, each value of its machine, and the bytes of the
-compiled simulator. Another one finds nothing. Only `host`, and how long a campaign took, is of the
-run that was kept. What a design in Python answers is not kept: it may import anything.
+An answer is a function of the request and of the simulator. So its file is named by a digest of
+both: of every word of the request, the text of its script, each value of its machine, and the bytes
+of the compiled simulator. Another simulator finds none of these files. Only `host`, and the time
+that a campaign took, are those of the run that was kept. Answers of designs in Python are not kept,
+because such a design may import anything.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from indelible.files import made_beside, make_folder, naming
 from indelible.pool import Control, Job
 from indelible.scripts import is_script
 
-#: What an answer has that may be another one on the next computer, or here the next time.
+#: The key of an answer that another computer, or this one later, may answer otherwise.
 PASSING = "passing"
 
 
@@ -43,10 +44,10 @@ class Asked(Simulated, Protocol):
 
     @property
     def asks(self) -> str:
-        """What is asked about the request: jobs that ask the same have the same answers."""
+        """The kind of question: jobs of one kind with the same request have the same answer."""
 
     def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return an answer that is kept, or refuse what another job found impossible."""
+        """Return a kept answer, or refuse if it says that another job found this impossible."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Taken:
 
 @dataclass
 class KeptJob:
-    """A job whose answer is taken from a file, or put there."""
+    """A job whose answer is read from a file, or written there."""
 
     job: Asked
     file: Path
@@ -76,7 +77,7 @@ class KeptJob:
         return self.job.experiment
 
     def start(self, control: Control) -> dict[str, Any]:
-        """Return the answer that is kept, or find one and keep it, if it is whole."""
+        """Return the kept answer, or do the job and keep its answer, if that is whole."""
         kept = _read(self.file)
         if kept is not None:
             self.was_taken = True
@@ -92,7 +93,7 @@ class KeptJob:
 
 
 def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Sequence[Simulated]:
-    """Return the jobs, whose answers are kept in a folder, if one is named; it is made."""
+    """Return the jobs such that their answers are kept in `folder`, which is made; None: as is."""
     if folder is None:
         return jobs
     path = make_folder("--keep", named("keep", folder))
@@ -105,7 +106,7 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
         name = job.experiment.machine
         if name not in machines:
             about = experiment.describe(f"machine:{name}")
-            # Answers have the name that a file gives itself.
+            # The name counts, too, because answers show the name that a file gives itself.
             told = [about["name"], about["rows"]]
             machines[name] = _fingerprint(json.dumps(told).encode())
         request = [job.asks, job.spec(), machines[name], simulator]
@@ -115,7 +116,7 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
 
 
 def taken(jobs: Sequence[Simulated], what: str) -> Taken | None:
-    """Return how many of the jobs, which have been done, took an answer; none: nothing is kept."""
+    """Return how many of these finished jobs read a kept answer; None if nothing is kept."""
     kept = [job for job in jobs if isinstance(job, KeptJob)]
     if not kept:
         return None
@@ -123,15 +124,15 @@ def taken(jobs: Sequence[Simulated], what: str) -> Taken | None:
 
 
 def simulator() -> str:
-    """Return which simulator this process has: its version, and a digest of its bytes."""
+    """Return this process's simulator as text: its version, and a digest of its bytes."""
     return f"{experiment.version()} ({simulator_digest()[:16]})"
 
 
 def simulator_digest() -> str:
     """Return a digest of the simulator that this process has loaded.
 
-    A file that was put in its place since is not what runs, and would keep answers of this one as
-    those of another.
+    It refuses a file that has been replaced since: that file is not what runs, and answers of the
+    loaded simulator would be kept as those of another.
     """
     path = getattr(experiment.core, "__file__", None)
     return _digest(path) if path else _fingerprint(experiment.core.version().encode())
@@ -168,9 +169,9 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def _write(file: Path, answer: Mapping[str, Any]) -> None:
-    """Write a file that is there whole or not at all, also beside who else writes the same.
+    """Write a file whole or not at all, even while another process writes the same one.
 
-    Whoever may read the folder may read it.
+    Everyone who may read the folder may read the file.
     """
     with naming(file), made_beside(file) as part, part.open("x", encoding="utf-8") as out:
         json.dump(answer, out)

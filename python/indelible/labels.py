@@ -1,4 +1,4 @@
-"""What designs are called in tables and figures: one in a file by its name and not by its path."""
+"""The labels of designs in tables and figures: for a file its name without the path."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from indelible.scripts import called, is_script
 
 
 def labels(designs: Sequence[str]) -> Mapping[str, str]:
-    """Return how designs are told apart: `mine` of `./mine.py`, unless another has the name.
+    """Return the label of each design: `mine` for `./mine.py`, unless another design has that name.
 
-    That of a design that there is belongs to this one, whether it is compared or not.
+    The name of a built-in design is reserved for it, whether it is compared or not.
     """
     names = {design: called(design) if is_script(design) else design for design in designs}
     if [*names] == [*names.values()]:

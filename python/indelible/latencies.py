@@ -12,10 +12,10 @@ from indelible.results import Cell, Comparison
 from indelible.text import BLANK, Note, footnote, terminal_width
 from indelible.text.comparison import Grid, by_cell, cell_grid, titled, where, with_notes
 
-#: What is told of a distribution by the words of a row, as shares of commits that took no longer.
+#: The percentiles by their names in a row, as shares of commits that took no longer.
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
-#: The columns, and how their heads say them. `tx` is all of a transaction, its commit included.
+#: The columns, and their heads. `tx` is the whole transaction, its commit included.
 NUMBERS = {
     "tx": "transaction",
     "mean": "mean",
@@ -41,9 +41,9 @@ SEEDS_NOTE = "of several seeds: means of each seed's percentiles, and the slowes
 def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:
     """Return a cell's core time of a transaction and percentiles of its commits, in cycles.
 
-    None without runs. A percentile is none where no transaction was durable when a run ended. Over
-    several seeds they are those of all commits if their distributions are known, and otherwise the
-    means of the seeds; `max` is the slowest of all.
+    None without runs. A percentile is None where no transaction was durable when a run ended. Over
+    several seeds the percentiles are those of all commits if their distributions are known, and
+    otherwise the means of the seeds' percentiles; `max` is that of the slowest commit of all.
     """
     runs = whole_runs(answer, cell)
     if runs is None:
@@ -63,14 +63,14 @@ def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:
 
 
 def runs_of(answer: Comparison, cell: Cell) -> list[Mapping[str, Any] | None]:
-    """Return the rows of a cell's runs, one for each seed; none where there was no run."""
+    """Return the rows of a cell's runs, one for each seed; None where there was no run."""
     cell = answer.place(cell)
     runs = [answer.runs.get((*cell, seed)) for seed in answer.seeds_shown]
     return [None if run is None else run.data for run in runs]
 
 
 def whole_runs(answer: Comparison, cell: Cell) -> list[Mapping[str, Any]] | None:
-    """Return the rows of a cell's runs, one for each seed, or nothing if one is missing."""
+    """Return the rows of a cell's runs, one for each seed, or None if one is missing."""
     runs = runs_of(answer, cell)
     there = [run for run in runs if run is not None]
     return there if len(there) == len(runs) else None
@@ -88,9 +88,9 @@ def commits(answer: Comparison, cell: Cell) -> float:
 
 
 def distribution(answer: Comparison, cell: Cell) -> list[Step] | None:
-    """Return the share of commits that took no longer than so many cycles, step by step.
+    """Return the cumulative distribution of commit latencies, in steps.
 
-    Over several seeds it is the mean of their shares. None where not every run has a distribution.
+    Over several seeds a share is the mean of theirs. None where a run has no distribution.
     """
     runs = runs_of(answer, cell)
     each = [run["commit_latency_cycles"].get("distribution") for run in runs if run]
@@ -102,7 +102,7 @@ def distribution(answer: Comparison, cell: Cell) -> list[Step] | None:
 
 
 def _at(steps: Sequence[Sequence[float]], ends: Sequence[float]) -> list[float]:
-    """Return the shares of a distribution at these numbers of cycles, which rise."""
+    """Return the shares of a distribution at these ascending numbers of cycles."""
     shares, index, share = [], 0, 0.0
     for end in ends:
         while index < len(steps) and steps[index][0] <= end:
@@ -130,7 +130,7 @@ def table(answer: Comparison, width: int | None = None) -> str:
 
 
 def notes(answer: Comparison) -> list[Note]:
-    """Return what there is to know of latencies."""
+    """Return the notes below a table of latencies."""
     said = [NOTE, LATER] if has_later(answer) else [NOTE]
     if len(answer.seeds_shown) > 1 and not all(distribution(answer, c) for c in answer.cells()):
         said.append(SEEDS_NOTE)
@@ -159,12 +159,12 @@ def grid(answer: Comparison, cores: int | None) -> Grid:
 
 
 def _said(name: str, cycles: float | None, count: float) -> str:
-    """Return a number of cycles; a percentile is not told of fewer commits than it takes."""
+    """Return a number of cycles as text; a percentile of too few commits is left blank."""
     if cycles is None or not is_told(SHARES.get(name, 0.0), count):
         return BLANK
     return f"{cycles:,.0f}"
 
 
 def is_told(share: float, count: float) -> bool:
-    """Return whether so many commits have one that is slower than a share of them."""
+    """Return whether at least one of so many commits lies above a percentile."""
     return count * (1 - share) >= 1 - 1e-9

@@ -15,16 +15,16 @@ class Metric:
 
     title: str
     unit: str
-    #: Nothing where neither is.
+    #: None where neither more nor less is better.
     higher_is_better: bool | None
-    #: Of a run, in the unit; nothing where the run does not know it.
+    #: Returns the number of a run, in the unit, or None where the run does not have it.
     value: Callable[[Mapping[str, Any]], float | None]
-    #: Of how many transactions it says something: a percentile of fewer is the slowest of them.
+    #: The least transactions for which it is meaningful: a percentile of fewer is the slowest one.
     least: int = 1
 
     @property
     def better(self) -> str | None:
-        """What is better, in words."""
+        """Which direction is better, in words."""
         if self.higher_is_better is None:
             return None
         return f"{'higher' if self.higher_is_better else 'lower'} is better"
@@ -38,7 +38,7 @@ def transactions(row: Mapping[str, Any]) -> float:
 def per_transaction(
     amount: Callable[[Mapping[str, Any]], float],
 ) -> Callable[[Mapping[str, Any]], float]:
-    """Return what a run has of something for each transaction that was committed."""
+    """Return the function that divides a run's amount by its committed transactions."""
 
     def value(row: Mapping[str, Any]) -> float:
         count = transactions(row)

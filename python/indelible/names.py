@@ -1,4 +1,4 @@
-"""Names that were mistyped, and those that may have been meant."""
+"""Look-ups by name, with suggestions for mistyped names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Thing = TypeVar("Thing")
 
 
 def one_of(what: str, name: object, there: Mapping[str, Thing]) -> Thing:
-    """Return the thing of a name, or name those that there are."""
+    """Return the thing with a name, or refuse and list the known names."""
     name = named(what, name)
     if name not in there:
         known = ", ".join(closest_first(name, there))

@@ -28,14 +28,14 @@ from indelible.names import closest_first
 from indelible.shown import Shown
 
 #: The published speed of the cached log over the uncacheable one (Li, Ogleari and Zhao, section
-#: 4.2): entries before a fence that fill a part of a write-combining buffer, and a whole one.
+#: 4.2) by the entries before a fence, which fill a part of a write-combining buffer or all of it.
 PUBLISHED = {1: 11.13, 8: 5.06}
 
 #: The paper's two logs, and the cached one that is durable.
 CACHED, UNCACHEABLE, DURABLE = "cached", "movnti4", "cached+clwb"
 
-#: What the simulated loop runs on: the kind of memory, the ordering hardware (the design of which
-#: a loop without stores in transactions uses nothing else), and the durability domain.
+#: The memory, the design and the durability domain on which the loop is simulated. Without stores
+#: in transactions the loop uses only the ordering hardware of the design.
 SIMULATED = {
     "dram": ("dram", "undo@x86", "adr"),
     "adr": ("pm", "undo@x86", "adr"),
@@ -44,11 +44,11 @@ SIMULATED = {
     "eadr": ("pm", "undo@eadr", "eadr"),
 }
 
-#: Entries of each core that are simulated after a tenth of them has warmed the machine up (ours:
-#: a thousand lines of log, so that what is written back comes and goes evenly).
+#: Entries of each core that are simulated, after a tenth as many for warm-up (ours: a thousand
+#: lines of log, so that write-backs reach a steady state).
 SIMULATED_ENTRIES = 8192
 
-#: The workload that is the loop, and its parameters that are said of the processor's loop, too.
+#: The workload that simulates the loop.
 LOOP = "logcache"
 
 #: Bytes of the array of a thread that is measured, and those of an element (crates/native).
@@ -57,13 +57,13 @@ ARRAY_MIN, ARRAY_MAX, ELEMENT = 64 << 10, 16 << 30, 4
 #: Instructions that make a value of `xorshift`.
 XORSHIFT = "6"
 
-#: What makes a row of the table: all words of it but the number of entries.
+#: The fields that identify a row of the table: all but the number of entries.
 ROW = ("variant", "value", "fence", "array_bytes", "log", "logging", "array_writes", "threads")
 
 
 @dataclass(frozen=True, repr=False)
 class Answer(Shown):
-    """What was measured: `answer.rows` are the rows of its JSON."""
+    """The measurements: `answer.rows` are the rows of their JSON."""
 
     data: Mapping[str, Any]
     asked: Logging
@@ -77,11 +77,11 @@ class Answer(Shown):
 
     @property
     def interrupted(self) -> bool:
-        """Whether it was, so that something is missing: `cancelled` in the JSON."""
+        """Whether it was interrupted, so that rows are missing: `cancelled` in the JSON."""
         return bool(self.data["cancelled"])
 
     def cycles(self, variant: str, entries: int, value: str = "xorshift") -> float | None:
-        """Return the median of the first row of these, fenced by `sfence`, if there is one."""
+        """Return the median of the first such row fenced by `sfence`, or None without one."""
         wanted = (variant, entries, value, "sfence")
         for row in self.rows:
             key = (row["variant"], row["entries_per_fence"], row["value"], row["fence"])
@@ -133,7 +133,7 @@ def logging(
     seed: int = 1,
     against: str | None = None,
 ) -> Answer:
-    """Measure the paper's loop on this computer; `against` simulates it on a machine, too."""
+    """Measure the paper's loop on this computer, and simulate it on machine `against`, if given."""
     words: dict[str, Any] = {
         "variants": _names("variants", variants),
         "entries": _counts("entries", entries),
@@ -180,7 +180,7 @@ def _counts(what: str, asked: Sequence[int] | None) -> list[int] | None:
 def _require_simulated(
     machine: str, values: Sequence[str] | None, fences: Sequence[str] | None
 ) -> None:
-    """Refuse what cannot be simulated, before anything is measured."""
+    """Refuse loops that cannot be simulated, before anything is measured."""
     about = describe(machine if "/" in machine or "." in machine else f"machine:{machine}")
     if about["kind"] != "machine":
         raise InputError(f"`against` is a machine, and `{machine}` is a {about['kind']}")
@@ -193,14 +193,14 @@ def _require_simulated(
 
 
 def loops(answer: Answer) -> list[dict[str, Any]]:
-    """Return the loops that the simulator knows, those of missing instructions included."""
+    """Return the loops that can be simulated, including those that this processor cannot run."""
     known: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def add(row: Mapping[str, Any]) -> None:
         words = {name: row[name] for name in (*ROW, "entries_per_fence")}
         known.setdefault(tuple(words.values()), words)
 
-    # There is one fence there, or none, and a value is so many instructions.
+    # The simulator has one kind of fence, or none, and only counts a value's instructions.
     fences = {"sfence", "none"} if dict(answer.asked.asked)["fences"] else {"sfence"}
     rows = [r for r in answer.rows if r["value"] == "xorshift" and r["fence"] in fences]
     for row in rows:
@@ -248,7 +248,7 @@ def _experiment(loop: Mapping[str, Any], place: str, machine: str, asked: Loggin
 
 def _row(loop: Mapping[str, Any], place: str, data: Mapping[str, Any]) -> dict[str, Any]:
     memory, design, domain = SIMULATED[place]
-    # Cores run beside each other, so a core's entries are what its time is divided by.
+    # Cores run in parallel, so the time is divided by the entries of one core.
     entries = data["txs"] / data["cores"] * loop["entries_per_fence"]
     return {
         **loop,
@@ -271,7 +271,7 @@ class Beside:
     variants: Mapping[str, str]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Measure, and return a row for each workload; what cannot be measured says why."""
+        """Measure, and return a row for each workload, or the reason why it was not measured."""
         (data,) = pool.execute([self.asked], what="measurements")
         measured = {row["variant"]: row for row in data["rows"]}
         skipped = {row["variant"]: row["reason"] for row in data["skipped"]}
@@ -300,7 +300,7 @@ def beside(
     cores: int,
     seed: int,
 ) -> Beside:
-    """Return what the processor is asked for when these workloads are compared on a machine."""
+    """Return the measurements that go with a comparison of these workloads on a machine."""
     loops = {name: loop for name in workloads if (loop := _loop(name, settings)) is not None}
     if not loops:
         raise InputError(
@@ -340,7 +340,7 @@ def beside(
 
 
 def _loop(workload: str, settings: Sequence[tuple[str, str]]) -> dict[str, str] | None:
-    """Return the parameters of a workload that is the loop: its own, a profile's, the user's."""
+    """Return the loop's parameters (defaults, profile's, user's); None for other workloads."""
     profile = next((row for row in catalog("profiles") if row["name"] == workload), None)
     if LOOP not in (workload, profile and profile["workload"]):
         return None
@@ -358,7 +358,7 @@ def _loop(workload: str, settings: Sequence[tuple[str, str]]) -> dict[str, str] 
 
 
 def _items(machine: str, settings: Sequence[tuple[str, str]]) -> int:
-    """Return the elements of the array, where the machine says how many."""
+    """Return the number of elements of the array on a machine."""
     items = "workload.items"
     own = [p for p in settings if p[0] == items or not p[0].startswith(("design.", "workload."))]
     rows = describe(

@@ -1,6 +1,7 @@
-"""Evaluations of papers as claims: what was published, the runs that ask the same here, the answer.
+"""Evaluations of papers as claims: the published numbers, the runs that measure the same here.
 
-A claim is not a test. It holds a published number beside ours, and docs/fidelity.md has the causes.
+A claim is not a test. It puts a published number beside ours; docs/fidelity.md has the causes of
+differences.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from indelible.evaluation import (
 from indelible.names import one_of
 from indelible.settings import Pairs
 
-#: What a paper gives: a number, a range of numbers, or an order of designs.
+#: A published result: a number, a range of numbers, or an order of designs.
 Published = float | tuple[float, float] | str
 
-#: How a claim begins that is one of the claims before it, asked in another way.
+#: The beginning of a claim that repeats an earlier claim under other conditions.
 SAME = "the same, "
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and how to ask it of runs.
+    """A published statement, and how it is measured with runs.
 
-    What was published, and what `measure` returns, is a number of `unit` (`x`, a change in `%`, a
-    `share` in percent), or who is before whom: of that `measure` returns the designs with their
-    numbers, the lowest first.
+    `published`, and the result of `measure`, is a number in `unit` (`x`, a change in `%`, a `share`
+    in percent), or an order of designs: `measure` then returns the designs with their numbers, the
+    lowest first.
     """
 
     what: str
@@ -61,7 +62,7 @@ class Paper:
     title: str
     machine: str
     claims: tuple[Claim, ...]
-    #: Options of `reproduce` that move what comes out the most, and what each moves.
+    #: The options of `reproduce` that change its results the most, and what each one changes.
     moved_by: tuple[tuple[str, str], ...]
 
     def cells(self) -> list[Cell]:
@@ -69,14 +70,14 @@ class Paper:
         return [*dict.fromkeys(cell for claim in self.claims for cell in claim.cells)]
 
     def same_as(self, claim: Claim) -> str | None:
-        """Return the claim that this one asks in another way; none if it asks one of its own."""
+        """Return the claim that this one repeats under other conditions, or None."""
         if not claim.what.startswith(SAME):
             return None
         before = self.claims[: self.claims.index(claim)]
         return next(of.what for of in reversed(before) if not of.what.startswith(SAME))
 
     def __reduce__(self) -> tuple[Callable[[str], Paper], tuple[str]]:
-        """Go to another process by name: what measures a claim is a function within another one."""
+        """Pickle by name, since claims hold local functions, which cannot be pickled."""
         return paper_named, (self.name,)
 
 
@@ -98,7 +99,7 @@ def _order(
     own: Mapping[str, Pairs] = MappingProxyType({}),
     what: str | None = None,
 ) -> Claim:
-    """Claim who is faster than whom; one design is 1.00. Designs may have settings of their own."""
+    """Claim an order of designs by speed; one is 1.00. Designs may have settings of their own."""
     times = {
         name: Over(name, base, workloads, cores, settings, own.get(name, ())).times()
         for name in designs
@@ -135,7 +136,7 @@ OPERATIONS = {"array": 10, "btree": 1, "hash": 3, "queue": 3, "rbtree": 2}
 
 
 def _large_write_sets(what: str, published: float, value: Value, *, unit: str) -> Claim:
-    """Claim what 16 times the write set changes for each word that is written."""
+    """Claim how a write set 16 times as large changes a value for each word written."""
     times = 16
 
     def cell(workload: str, larger: int) -> Cell:
@@ -160,7 +161,7 @@ SILO = Paper(
     "silo",
     (
         _order(_SILO_ORDER, "base", SILO_DESIGNS, SILO_WORKLOADS, 8),
-        # The way that decides it is not published (docs/fidelity.md).
+        # The path to the controller, which decides the order, is not published (docs/fidelity.md).
         _order(
             _SILO_ORDER,
             "base",
@@ -170,7 +171,7 @@ SILO = Paper(
             settings=(("controller.noc_latency", "60ns"),),
             what="the same, 60 ns to the controller",
         ),
-        # Nor is whose the buffer on the DIMM is.
+        # It is not published either which design has the buffer on the DIMM.
         _order(
             _SILO_ORDER,
             "base",
@@ -213,7 +214,7 @@ SILO = Paper(
             ).change(),
             "%",
         ),
-        # Published are averages over all seven workloads, measured is one over five of them.
+        # The published averages are over all seven workloads, the measured ones over five of them.
         _large_write_sets(
             "throughput a word, write set 16x the buffer (published: with tpcc, ycsb)",
             -7.4,
@@ -243,7 +244,7 @@ SILO = Paper(
 LOC_WORKLOADS = ("bplustree", "hash", "rbtree", "sps", "sdg", "sqlite")
 LOC_CORES = 4
 
-#: How many cores there were the slides do not say, and that decides (docs/fidelity.md).
+#: The slides do not give the number of cores, on which the results depend (docs/fidelity.md).
 LOC_MORE_CORES = 8
 _MORE_CORES = (("core.cores_max", str(LOC_MORE_CORES)),)
 _LOC_ORDER = "s-wal < h-wal < loc-wal < kiln <= loc-kiln"
@@ -269,7 +270,7 @@ LOC = Paper(
             _LOC_DESIGNS,
             LOC_WORKLOADS,
             LOC_CORES,
-            # Read from bars: of S-WAL, Kiln and LOC-Kiln no number is known (docs/fidelity.md).
+            # Read from bars: no numbers are known for S-WAL, Kiln and LOC-Kiln (docs/fidelity.md).
             what="throughput (bars), native = 1.00",
         ),
         _order(
@@ -305,8 +306,8 @@ LOC = Paper(
 
 WHISPER = ("echo", "ycsb", "ctree", "hashmap", "vacation", "memcached-mtm", "tpcc")
 
-#: What decides (docs/fidelity.md): whether stores and flushes overlap, which in gem5 they do not,
-#: and what happens to the line that a clwb has written back, which is not known of the paper.
+#: The settings that decide (docs/fidelity.md): whether stores and flushes overlap, which in gem5
+#: they do not, and what happens to a line after clwb, which is not known of the paper.
 STORES_OVERLAP = (("core.stores_in_flight", "many"),)
 CLWB_DROPS = (("core.clwb_retains", "no"),)
 
@@ -372,7 +373,7 @@ def _ssp_over(design: str, workloads: Sequence[str], cores: int = 1, settings: P
     return Over("ssp", design, workloads, cores, settings, mean=mean)
 
 
-#: What a log writes: its entries, and the marks of commits. SSP's journal has both in its groups.
+#: The classes of a log's writes: entries, and marks of commits. SSP's journal groups hold both.
 LOGGED = ("log", "commit")
 
 #: Clients of the two real programs of SSP's evaluation (its Table 3).
@@ -383,7 +384,7 @@ LARGE = {"memcached-mtm": "memcached", "vacation": "vacation"}
 
 
 def _ssp_claims(design: str, shown: str, published: Mapping[str, float]) -> list[Claim]:
-    """Return what SSP's paper says against one of its two baselines."""
+    """Return the claims of SSP's paper against one of its two baselines."""
     saved = "bytes written, against " + shown
     return [
         _claim(
@@ -491,5 +492,5 @@ PAPERS = {paper.name: paper for paper in (SILO, LOC, HOPS, SSP)}
 
 
 def paper_named(name: str) -> Paper:
-    """Return a paper, or name the ones that there are."""
+    """Return a paper, or refuse and list the known ones."""
     return one_of("paper", name, PAPERS)

@@ -1,7 +1,7 @@
-"""Many jobs beside each other, a thread each: on the cores of this computer, or on a cluster.
+"""Many jobs at the same time, a thread each: on the cores of this computer, or on a cluster.
 
-The simulator needs no lock of Python's. Of a job that runs elsewhere a thread here waits for the
-answer. The results come in the order of the jobs, whatever order they end in.
+The simulator runs without Python's lock. For a job that runs elsewhere, a thread here waits for the
+answer. The results are in the order of the jobs, whatever order they end in.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from indelible.experiment import InputError, InternalError
 from indelible.progress import Meter, Watched
 from indelible.scripts import held_still, is_script, running
 
-#: The environment variable that says how many jobs may run beside each other.
+#: The environment variable that says how many jobs may run at the same time.
 JOBS_VARIABLE = "INDELIBLE_JOBS"
 
-#: How long jobs that were told to stop may take to hand in what they have.
+#: The seconds that jobs may take, once told to stop, to return the results that they have.
 GRACE_SECONDS = 0.7
 
-#: What jobs hand in: which one it is, and its answer or what it raised.
+#: The queue of finished jobs: the index of each, and its answer or the error that it raised.
 Finished: TypeAlias = SimpleQueue[tuple[int, dict[str, Any] | BaseException]]
 
 
 class Control(Watched, Protocol):
-    """What watches and stops a job from another thread."""
+    """The object that watches and stops a job from another thread."""
 
     def cancel(self) -> None:
-        """Ask the job to stop and to return what it has."""
+        """Ask the job to stop and to return the results that it has."""
 
 
 class Job(Protocol):
@@ -51,20 +51,20 @@ class Place(Protocol):
     """Where jobs run."""
 
     def at_once(self, jobs: Sequence[Any]) -> int:
-        """Return how many of them may be under way beside each other."""
+        """Return how many of the jobs may be under way at the same time."""
 
     def controls(self, jobs: Sequence[Any]) -> Sequence[Control]:
-        """Return what each job is started with, or refuse a job that cannot run there."""
+        """Return the control to start each job with, or refuse a job that cannot run there."""
 
     def state(self) -> str:
-        """Return what stands beside how far the jobs are."""
+        """Return the text that is shown beside the progress of the jobs."""
 
 
 class Here:
     """The cores of this computer."""
 
     def at_once(self, jobs: Sequence[Job]) -> int:
-        """Return how many may run beside each other, whichever they are."""
+        """Return how many jobs of any kind may run at the same time."""
         return jobs_at_once()
 
     def controls(self, jobs: Sequence[Job]) -> Sequence[Control]:
@@ -72,19 +72,19 @@ class Here:
         return [experiment.core.Control(jobs_at_once()) for _ in jobs]
 
     def state(self) -> str:
-        """Return nothing."""
+        """Return no text."""
         return ""
 
 
 class Lost(Exception):  # noqa: N818
-    """A job that the place where it ran did not do, which is no answer to what was asked.
+    """A job that its place failed to do, which says nothing about the request.
 
-    As an `InputError` it would be one: that this campaign cannot be had.
+    An `InputError` would be an answer: that the campaign is impossible.
     """
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with what there was by then in `partial`."""
+    """Ctrl-C, with the results up to then in `partial`."""
 
     def __init__(self, partial: Any) -> None:  # noqa: ANN401
         super().__init__("interrupted")
@@ -99,7 +99,7 @@ def workers_available() -> int:
 
 
 def jobs_at_once() -> int:
-    """Return how many jobs run beside each other: a core each, unless `INDELIBLE_JOBS` says less.
+    """Return how many jobs run at the same time: one a core, unless `INDELIBLE_JOBS` says fewer.
 
     A job with large data takes gigabytes, and nothing here knows how many before it runs.
     """
@@ -138,7 +138,7 @@ def _execute(
         while (index := waiting.take()) is not None:
             try:
                 answer: dict[str, Any] | BaseException = jobs[index].start(controls[index])
-            # Also what is no `Exception`: the caller waits for an answer of each job.
+            # Also an error that is no `Exception`: the caller waits for each job's answer.
             except BaseException as error:
                 answer = error
             waiting.done(index)
@@ -155,9 +155,9 @@ def _execute(
                     raise _explained(result, jobs[index])
                 meter.finish(index)
                 results[index] = result
-                # Jobs that are short leave no time in which none ends.
+                # Short jobs end so often that the wait above never times out.
                 meter.update(place.state())
-        # Nothing waits for them any more, and they have nothing left to do.
+        # All results are here, so the threads are about to end.
         for thread in threads:
             thread.join()
     except KeyboardInterrupt:
@@ -176,13 +176,13 @@ def _execute(
 class Waiting:
     """The jobs that have not begun, in their order.
 
-    Two designs in Python beside each other are slower than one after the other, since both wait for
-    Python's lock: behind one that runs comes a job that is none.
+    Two designs in Python at the same time are slower than one after the other, since both wait for
+    Python's lock. So while one runs, the next job is one with a design in Rust, if there is any.
     """
 
     def __init__(self, order: Iterable[int], is_script: Sequence[bool]) -> None:
         self._is_script = is_script
-        # Each kind with its places in the order of all.
+        # The jobs of each kind, with their places in the order of all jobs.
         self._scripts: deque[tuple[int, int]] = deque()
         self._others: deque[tuple[int, int]] = deque()
         for place, index in enumerate(order):
@@ -191,7 +191,7 @@ class Waiting:
         self._script_runs = False
 
     def take(self) -> int | None:
-        """Return the next one, when it may begin; nothing if there is none."""
+        """Wait until a job may begin and return it; None if there is none left."""
         with self._changed:
             while self._scripts or self._others:
                 if (first := self._first()) is not None:
@@ -202,18 +202,18 @@ class Waiting:
         return None
 
     def _first(self) -> deque[tuple[int, int]] | None:
-        """Return the kind whose next one may begin, of both the one that comes first."""
+        """Return the queue of the first job that may begin, or None if none may."""
         kinds = (self._others,) if self._script_runs else (self._scripts, self._others)
         return min((kind for kind in kinds if kind), key=lambda kind: kind[0], default=None)
 
     def done(self, index: int) -> None:
-        """Hear that one has ended."""
+        """Note that a job has ended."""
         with self._changed:
             self._script_runs &= not self._is_script[index]
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Have no further one begin."""
+        """Let no further job begin."""
         with self._changed:
             self._scripts.clear()
             self._others.clear()
@@ -245,12 +245,12 @@ def _collect(
     threads: Sequence[threading.Thread],
     results: list[dict[str, Any] | None],
 ) -> None:
-    """Wait a little for the jobs that were told to stop, and take what they have."""
+    """Wait a little for the jobs that were told to stop, and take their results."""
     deadline = time.monotonic() + GRACE_SECONDS
     for thread in threads:
         if thread.ident is not None:
             thread.join(max(deadline - time.monotonic(), 0.0))
-    # Nobody can stop a hook of a design in Python that does not return.
+    # A hook of a design in Python that does not return cannot be stopped.
     busy = [thread.ident for thread in threads if thread.is_alive() and thread.ident is not None]
     for place in filter(None, map(running, busy)):
         print(f"indelible: did not stop: {place}", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""What is asked of the memory of a simulated machine, and what was published of real ones.
+"""The probes of a simulated machine's memories, and the published numbers of real memories.
 
-Data, and how each number follows from the rows of runs; nothing is run here. Every probe is made of
-runs of the workload `probe` on `undo@x86`, of which that uses the ordering hardware alone: its
-stores are outside of transactions.
+This module has the data, and computes each number from the rows of runs; it runs nothing. Every
+probe consists of runs of the workload `probe` on `undo@x86`. They use only the ordering hardware of
+that design, since the workload's stores are outside of transactions.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ LINE = 64
 KIB, MIB = 1 << 10, 1 << 20
 BYTES = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": 1 << 30, "TiB": 1 << 40}
 
-#: Transactions of a core. The first tenth of as many is its warm-up: one more.
+#: Transactions of a core. A tenth as many, that is one more, come first as warm-up.
 TXS = 10
-#: So few transactions that there is no warm-up: what is written is then counted from the first byte
-#: to the last, which stays in no buffer.
+#: So few transactions that there is no warm-up: all bytes written are then counted, from the first
+#: to the last, and none stay in a buffer.
 TXS_WITHOUT_WARM_UP = 8
 
-#: Loads that follow each other through memory that no cache has, in each transaction (ours: the
-#: tenth part of what gives a mean that another seed moves by less than one in a hundred), and where
-#: every core does it.
+#: Dependent loads of uncached memory in each transaction, with one core (ours: the ten transactions
+#: give a mean that another seed moves by less than one in a hundred) and with several cores.
 COLD_LOADS, LOADED_LOADS = 1_000, 256
-#: Bytes that a core draws such loads from (ours: so many rows that an open one is rarely met).
+#: The bytes over which a core spreads such loads (ours: so many rows that one is rarely open).
 COLD_SPAN = 8 * MIB
-#: Bytes that stores stay in which are made durable one by one: the first level holds them.
+#: The bytes over which single persists are spread, so few that the first level holds them.
 PERSIST_SPAN = 16 * KIB
-#: Stores of a transaction that are made durable one by one: each line is written in the warm-up.
+#: Single persists of a transaction, so many that the warm-up writes each line.
 PERSISTS = 2_560
 #: Lines of all cores together with which a bandwidth is measured (ours: with four times as many
 #: no bandwidth of `optane` differs by more than one in fifty).
 LOADED_LINES, STORED_LINES = 65_536, 20_480
-#: Fewer than this part of them no core has.
+#: Each core has at least one part in so many of these lines.
 PART_OF_CORE = 16
-#: Bytes that independent accesses are drawn from: hardly a load comes to a line twice, and hardly a
-#: store to one that a buffer still has. (The host pays for each page that is stored to.)
+#: The bytes over which independent loads and stores are spread, so many that loads rarely meet a
+#: line twice, and stores rarely a line that a buffer still has. (Each page that is stored to costs
+#: the host memory.)
 LOADED_SPAN, STORED_SPAN = 1 << 30, 32 * MIB
 #: Lines that are stored to where bytes are counted.
 COUNTED_LINES = 16_384
-#: The best number of cores is the smallest that moves this share of what any moves.
+#: The best number of cores is the smallest that reaches this share of the largest bandwidth.
 NEARLY_ALL = 0.95
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What of a machine decides how its memory is asked."""
+    """The values of a machine on which the runs of probes depend."""
 
     machine: str
-    #: Those that are not the machine's own values.
+    #: The settings over the machine's own values.
     settings: Pairs
     cores: int
     controllers: int
@@ -67,12 +67,12 @@ class Memory:
     levels: tuple[int, int, int]
     pm: int
     dram: int
-    #: Bytes of what is written to the cells at once.
+    #: The bytes that are written to the cells at once.
     cells: int
 
     @staticmethod
     def of(machine: str, settings: Pairs) -> Memory:
-        """Look at a machine, or say that there is none of that name."""
+        """Read the values of a machine, or refuse an unknown name."""
         rows = experiment.describe(f"machine:{machine}", settings)["rows"]
         said = {f"{row['section']}.{row['key']}": str(row["value"]) for row in rows}
         buffered = int(said["pm.xpbuffer_entries"]) > 0 and said["controller.domain"] != "media"
@@ -89,13 +89,13 @@ class Memory:
         )
 
     def span_of(self, level: int) -> int | None:
-        """Return the bytes that a level holds and those above it do not; none if it hides."""
+        """Return a span that this level holds and those above do not; None if there is none."""
         above = self.levels[level - 1] if level else 0
         size = self.levels[level]
         return next((span for span in (size // 2, size) if span > above), None)
 
     def counts(self) -> list[int]:
-        """Return 1, 2, 4, ... cores, and as many as there are."""
+        """Return the powers of two up to the number of cores, and that number."""
         doubled = [1 << power for power in range(self.cores.bit_length())]
         return [*dict.fromkeys([*doubled, self.cores])]
 
@@ -109,15 +109,15 @@ def _bytes(size: str) -> int:
 
 @dataclass(frozen=True)
 class Probe:
-    """A number that is asked of a memory: of what runs, and how it follows from their rows."""
+    """A number about a memory: the runs that it needs, and how it is computed from their rows."""
 
     name: str
     group: str
     unit: str
     what: str
-    #: The runs and the number; nothing where a machine has no such thing.
+    #: Returns the runs and the number, or None if the machine has no such part.
     quantity: Callable[[Memory], Quantity | None]
-    #: The number of cores that a number needs, where several are tried.
+    #: Returns the number of cores that gives the number, where several are tried.
     cores: Callable[[Memory, Rows], int] | None = None
 
 
@@ -131,21 +131,21 @@ def _cell(cores: int, accesses: int, span: int, txs: int = TXS, **settings: obje
 
 
 def _chase(cores: int, accesses: int, span: int, pattern: str, memory: str = "pm") -> Cell:
-    """Return a run in which each load waits for the one before."""
+    """Return a run in which each load depends on the one before."""
     return _cell(
         cores, accesses, span, access="load", dependent="yes", pattern=pattern, memory=memory
     )
 
 
 def footprint(span: int, levels: tuple[int, int, int]) -> Cell:
-    """Return dependent loads at random in so many bytes, all of which were loaded before."""
-    # More than the last level holds is new each time, and need not all be loaded.
+    """Return a run of random dependent loads in so many bytes, which the caches have if they fit."""
+    # Of more than the last level holds, most loads miss anyway, so not all need be loaded before.
     loads = max(span // LINE, COLD_LOADS) if span <= levels[-1] else COLD_LOADS
     return _chase(1, loads, span, "random")
 
 
 def _cold(memory: Memory, pattern: str, kind: str = "pm", cores: int = 1) -> Cell:
-    """Return dependent loads of what no cache has."""
+    """Return a run of dependent loads of memory that no cache has."""
     room = (memory.pm if kind == "pm" else memory.dram) // 4
     loads = COLD_LOADS if cores == 1 else LOADED_LOADS
     span = COLD_SPAN if pattern == "random" else (TXS + 1) * loads * LINE
@@ -153,7 +153,7 @@ def _cold(memory: Memory, pattern: str, kind: str = "pm", cores: int = 1) -> Cel
 
 
 def stream(memory: Memory, cores: int, access: str, pattern: str, block: int = LINE) -> Cell:
-    """Return accesses that do not wait for each other, of blocks that no cache has."""
+    """Return a run of independent accesses to blocks that no cache has."""
     loads = access == "load"
     lines = LOADED_LINES if loads else STORED_LINES
     lines = max(lines // cores, lines // PART_OF_CORE)
@@ -166,14 +166,14 @@ def stream(memory: Memory, cores: int, access: str, pattern: str, block: int = L
 
 
 def counted(memory: Memory, pattern: str, block: int) -> Cell:
-    """Return stores past the caches of which every byte that they write is counted."""
+    """Return a run of stores past the caches in which every written byte is counted."""
     accesses = COUNTED_LINES * LINE // block // TXS_WITHOUT_WARM_UP
     span = min(STORED_SPAN if pattern == "random" else COUNTED_LINES * LINE, memory.pm // 4)
     own = {"access": "ntstore", "pattern": pattern, "block": block}
     return _cell(1, accesses, span, TXS_WITHOUT_WARM_UP, **own)
 
 
-# What rows say.
+# Numbers from rows.
 
 
 def _said(cell: Cell, name: str) -> str:
@@ -181,24 +181,24 @@ def _said(cell: Cell, name: str) -> str:
 
 
 def _accesses(cell: Cell, row: Row) -> int:
-    """Return the accesses of all cores that were measured."""
+    """Return the number of measured accesses of all cores."""
     return int(row["txs"]) * int(_said(cell, "accesses"))
 
 
 def latency(cell: Cell, rows: Rows) -> float:
-    """Return the nanoseconds of one access, where a core makes one after the other."""
+    """Return the nanoseconds of one access in a run with dependent accesses."""
     row = rows(cell)
     return 1e9 * row["simulated_s"] * row["cores"] / _accesses(cell, row)
 
 
 def bandwidth(cell: Cell, rows: Rows) -> float:
-    """Return the gigabytes that are accessed in a second."""
+    """Return the gigabytes accessed in a second."""
     row = rows(cell)
     return _accesses(cell, row) * int(_said(cell, "block")) / row["simulated_s"] / 1e9
 
 
 def amplification(memory: Memory, cell: Cell, rows: Rows) -> float:
-    """Return how many bytes of cells are programmed for each one that is stored."""
+    """Return how many bytes of cells are programmed for each byte stored."""
     row = rows(cell)
     stored = _accesses(cell, row) * int(_said(cell, "block"))
     return row["pm_writes"]["media_lines"] * memory.cells / stored
@@ -259,7 +259,7 @@ def _amplified(name: str, what: str, pattern: str, block: int) -> Probe:
     return Probe(name, "amplification", "x", what, quantity)
 
 
-#: The bytes of blocks whose amplification is asked for.
+#: The sizes in bytes of the blocks whose write amplification is measured.
 BLOCKS = (64, 128, 256, 512)
 
 PROBES = {
@@ -292,7 +292,7 @@ PROBES = {
 
 GROUPS = tuple(dict.fromkeys(probe.group for probe in PROBES.values()))
 
-#: What the numbers of a group are, for the table.
+#: A description of each group for the table.
 ABOUT = {
     "latency": "each load's address is the value of the one before",
     "persist": "one store at a time, to lines that the first level holds",
@@ -302,24 +302,24 @@ ABOUT = {
 }
 
 
-# What was published.
+# Published numbers.
 
 
 @dataclass(frozen=True)
 class Published:
-    """A number that somebody measured, and where it stands."""
+    """A published measurement, and its source."""
 
     value: float
     source: str
-    #: A bandwidth is of one DIMM, and a machine has one at each controller.
+    #: Whether it is the bandwidth of one DIMM; a machine has one at each controller.
     is_per_dimm: bool = False
-    #: It was not looked up again.
+    #: Whether it is cited from memory and was not looked up again.
     is_from_memory: bool = False
-    #: It is of VANS: a model that was fitted to the hardware, and of the DIMM's side alone.
+    #: Whether it is of VANS, a model that was fitted to the hardware, and of the DIMM's side alone.
     is_of_model: bool = False
 
     def of(self, memory: Memory) -> float:
-        """Return what it is of a whole machine."""
+        """Return the number for a whole machine."""
         return self.value * (memory.controllers if self.is_per_dimm else 1)
 
 
@@ -353,7 +353,7 @@ PUBLISHED: Mapping[str, Mapping[str, Published]] = {
 
 
 def group_named(name: str) -> str:
-    """Return a group of probes, or say which there are."""
+    """Return the name of a group of probes, or refuse and list the known groups."""
     if name not in GROUPS:
         among = ", ".join(closest_first(name, GROUPS))
         raise InputError(f"there is no group `{name}` of probes; there are: {among}")

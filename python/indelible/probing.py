@@ -1,4 +1,4 @@
-"""Asking the memories of machines: the runs that probes need, and what came of them."""
+"""The verb `probe`: the runs that probes of machines' memories need, and their results."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from indelible.shown import Shown
 
 MACHINE = "optane"
 
-#: A number that is further from the published one than this is named under the table.
+#: Numbers whose relative distance from the published ones is larger are listed under the table.
 OFF = 0.25
 
 #: The probes that have a line in the curve over cores.
 CURVES = ("read-sequential", "read-random", "ntstore-sequential", "ntstore-random")
 
-#: The groups of which there is a curve.
+#: The groups that have a curve.
 DRAWN = ("latency", "bandwidth", "amplification")
 
 #: The footprints of the curve of latencies: the last is this, or four times the last level.
@@ -33,7 +33,7 @@ FOOTPRINT_MIN, FOOTPRINT_MAX = 4 * KIB, 64 * MIB
 
 @dataclass(frozen=True, repr=False)
 class Probed(Shown):
-    """What memories answered, beside what was published of real ones."""
+    """The measured numbers of memories, beside the published ones of real memories."""
 
     memories: tuple[Memory, ...]
     groups: tuple[str, ...]
@@ -42,13 +42,13 @@ class Probed(Shown):
     #: Whether the runs of curves were made, too.
     drawn: bool
     runs: Mapping[tuple[str, Cell], Run]
-    #: How many runs there would have been.
+    #: How many runs were planned.
     total: int
     interrupted: bool = False
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each machine and probe; what was not run to its end has no number."""
+        """Return a row for each machine and probe; a probe with missing runs has no number."""
         asked = [*probes.asked_of(self.groups)]
         return [self._row(memory, probe) for memory in self.memories for probe in asked]
 
@@ -73,7 +73,7 @@ class Probed(Shown):
         }
 
     def _measured(self, memory: Memory, probe: Probe) -> tuple[float | None, int | None]:
-        """Return the number, and with how many cores, where several were tried."""
+        """Return the number, and its number of cores if several were tried."""
         quantity = probe.quantity(memory)
         if quantity is None or any((memory.machine, c) not in self.runs for c in quantity.cells):
             return None, None
@@ -84,7 +84,7 @@ class Probed(Shown):
         return quantity.measure(rows), probe.cores and probe.cores(memory, rows)
 
     def curves(self) -> list[dict[str, Any]]:
-        """Return the points of the figure; none if it was not asked for."""
+        """Return the points of the figure; empty without `curves`."""
         return [*self._points()] if self.drawn else []
 
     def _points(self) -> Iterator[dict[str, Any]]:
@@ -140,9 +140,10 @@ def probe(
     seed: int = 1,
     curves: bool = False,
 ) -> Probed:
-    """Ask memories what was asked of real ones: latency, persists, bandwidth, amplification.
+    """Measure the memories of machines as real ones were measured, beside the published numbers.
 
-    `only` names some of these groups. `curves` also has latency over footprint.
+    The groups are latency, persists, bandwidth and amplification; `only` names some of them. With
+    `curves` the runs for the figure are made, too, such as latency over footprint.
     """
     groups = GROUPS if only is None else listed("only", only)
     groups = tuple(group for group in GROUPS if group in {*map(probes.group_named, groups)})
@@ -170,7 +171,7 @@ def probe(
 
 
 def curve_cells(memory: Memory, groups: Sequence[str]) -> Iterator[tuple[str, str, int, Cell]]:
-    """Return the points of the figure: the curve, the line, where, and the run."""
+    """Return the points of the figure: the curve, the line, the place, and the run."""
     if "latency" in groups:
         last = max(4 * memory.levels[-1], FOOTPRINT_MAX)
         spans = (FOOTPRINT_MIN << power for power in range((last // FOOTPRINT_MIN).bit_length()))

@@ -1,6 +1,6 @@
-"""A progress bar for what takes longer than two seconds: on stderr if that is a terminal.
+"""A progress bar for commands that take longer than two seconds, on stderr if it is a terminal.
 
-In a notebook, which has none, a line below the cell says how far the jobs are.
+In a notebook, which has no terminal, a line below the cell shows the progress.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-#: How long a command may take before it has to say how long it will take.
+#: The seconds after which a command shows its progress.
 PATIENCE_SECONDS = 2.0
 
-#: How often the bar is drawn, and how often a notebook is told, which hears of it by messages.
+#: The seconds between two drawings of the bar, and between two messages to a notebook.
 BAR_SECONDS = 0.1
 NOTEBOOK_SECONDS = 0.5
 
 
 class Watched(Protocol):
-    """What the bar looks at: the done and the total of one job."""
+    """The progress of one job, for the bar."""
 
     @property
     def done(self) -> int:
-        """How much is done."""
+        """The amount of work that is done."""
 
     @property
     def total(self) -> int:
-        """How much there is; 0 while that is not known."""
+        """The total amount of work; 0 while that is not known."""
 
 
 class Meter:
-    """Shows how far a set of jobs is; use it in a `with` and call `update` now and then."""
+    """Shows the progress of a set of jobs; use it in a `with` and call `update` now and then."""
 
     def __init__(self, jobs: Sequence[Watched], what: str) -> None:
         self._jobs = jobs
@@ -77,7 +77,7 @@ class Meter:
         self._told = now
         done = f"{len(self._finished)}/{len(self._jobs)} {self._what}"
         done += f", {state}" if state else ""
-        # Of what runs on a cluster the part is not known.
+        # Jobs on a cluster have no `part`.
         parts = [getattr(job, "part", "") for job in self._jobs]
         done += "".join(f", {part}" for part in parts if part)
         if self._notebook is not None:
@@ -88,7 +88,7 @@ class Meter:
         self._bar.update(self._task, completed=self.fraction(), done=done, refresh=True)
 
     def _tell(self, done: str) -> None:
-        """Have a notebook show how far the jobs are, in the place where it did so before."""
+        """Show the progress in a notebook, in place of what was shown before."""
         shown = _plain(f"{done}  {self.fraction():.0%}  {self._told - self._start:.0f} s")
         if self._line is None and self._notebook is not None:
             self._line = self._notebook.display(shown, raw=True, display_id=True)
@@ -130,7 +130,7 @@ class Meter:
 
 
 def notebook() -> Any:  # noqa: ANN401
-    """Return the module that shows something below the cell of a notebook, if this is in one."""
+    """Return the module that shows output below a notebook's cell; None outside of notebooks."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     # IPython in a terminal has no kernel.
     return importlib.import_module("IPython.display") if hasattr(shell, "kernel") else None

@@ -1,4 +1,4 @@
-"""What a program does to its persistent memory, recorded as a trace that `--replay` takes."""
+"""The verb `record`: a program's operations on persistent memory, as a trace for `--replay`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from indelible.files import naming, replacing, require_writable
 from indelible.settings import Pairs
 from indelible.shown import Object
 
-#: The most bytes that a trace has, unless it is said (ours: some five million operations).
+#: The default limit of a trace in bytes (ours: some five million operations).
 BYTES_MAX = 256 << 20
 
 #: The counts of a recording, in the order of its JSON.
@@ -38,41 +38,41 @@ COUNTS = (
     "unseen",
 )
 
-#: What the recorder tells when the program ends (process.c).
+#: The words that the recorder writes when the program ends (process.c).
 TOLD = (
     *COUNTS,
     *("unseen_at", "unseen_from", "threads", "nested", "forks", "full", "crowded", "failed"),
     *("wrong", "wrong_at", "wrong_from", "wrong_call", "wrong_since", "wrong_since_call"),
 )
 
-#: Asks Linux for the same addresses in each run, so that pointers in persistent memory are the same
-#: in each trace (personality(2)); where that is refused they are not.
+#: The flag that asks Linux for the same addresses in each run, so that pointers in persistent
+#: memory are the same in each trace (personality(2)); where Linux refuses they may differ.
 ADDR_NO_RANDOMIZE = 0x0040000
 
-#: Where in the program an operation comes from, as the recorder writes it.
+#: The origin of an operation in the program, as the recorder writes it.
 FROM = re.compile(r" #@([0-9a-f,]+)$")
 
-#: So many lines of source are told of an operation, the innermost first, as of pmemcheck's stacks.
+#: The lines of source given for an operation, the innermost first, as in pmemcheck's stacks.
 FRAMES_TOLD = 2
 
-#: What personality(2) takes for a question.
+#: The argument with which personality(2) changes nothing and returns the present value.
 PERSONALITY_ASKED = 0xFFFFFFFF
 
-#: How often it is asked whether a program is to be stopped, in seconds.
+#: The seconds between two calls of `until`.
 STEP_SECONDS = 0.1
 
-#: What of persistent memory the crash tests' machine has room for beside its logs (half of `tiny`),
-#: and its cores.
+#: The bytes of data for which the crash tests' machine has room beside its logs (half of the memory
+#: of `tiny`), and its cores.
 ROOM = 4 << 20
 CORES = 4
 
-#: What calls a program's first function.
+#: The library that calls a program's first function.
 LIBC = "libc."
 
-#: Where the compiler's and the system's own headers are.
+#: The folders of the compiler's and the system's own headers and libraries.
 SYSTEM = ("/usr/lib/", "/usr/include/", "/usr/local/lib/gcc")
 
-#: What of its transactions is refused, in the order of `enum wrong` (recorder/inner.h).
+#: The errors in a program's transactions, in the order of `enum wrong` (recorder/inner.h).
 WRONG = (
     "",
     "indelible_abort() at {at}: {word} does not hold again what it held at indelible_begin(), since"
@@ -90,7 +90,7 @@ UNKNOWN = "a place that is not known"
 
 
 class EndError(InputError):
-    """A program that ended by a signal, or in time did not end at all."""
+    """A program that ended by a signal, or did not end in time."""
 
 
 class Recorded(Object):
@@ -113,7 +113,7 @@ class Recorded(Object):
 
 
 def trace_of(command: Sequence[str]) -> str:
-    """Return the name of the trace of a program, if no other is asked for."""
+    """Return the default name of a program's trace."""
     return f"{os.path.basename(command[0])}.trace"
 
 
@@ -130,20 +130,20 @@ def record(
     stderr: IO[str] | None = None,
     until: Callable[[], str | None] | None = None,
 ) -> Recorded:
-    """Run a program that `indelible cc` has built, and write what it does to `out`.
+    """Run a program that `indelible cc` has built, and write its trace to the file `out`.
 
-    That is `PROGRAM.trace`, in the working directory, if it is not said.
-    Persistent are files that it maps shared, or with `pool` that one alone, and what it names with
-    `indelible_region`. With `unseen` bytes that change without a store that was seen are taken for
-    stores just before the next flush, fence or end. At most `most` bytes are recorded; the lines of
-    the source, in words, come to that.
-    Of several threads `seed` chooses the order in which they go on.
-    What the program prints goes where it ever does, or to `stdout` and `stderr`. With
-    `until` it is stopped when that says why, with all that it has started, and reads nothing.
+    The default of `out` is `PROGRAM.trace` in the working directory. Persistent memory is files
+    that the program maps shared (with `pool` that file alone), and regions that it names with
+    `indelible_region`. With `unseen`, bytes that changed without a recorded store count as stores
+    just before the next flush, fence or end. At most `most` bytes are recorded; the trace's lines
+    of source come on top of that. `seed` chooses the order in which several threads go on.
+    The program's output goes to `stdout` and `stderr`, or where it always goes. With `until` the
+    program has no input, and is stopped, with all that it has started, once `until` returns a
+    reason.
 
     Raises:
-        InputError: if there is no such program, or what it does cannot be recorded; `EndError` if
-            a signal or `until` ended it.
+        InputError: if there is no such program, or it cannot be recorded; `EndError` if a signal or
+            `until` ended it.
     """
     command = command_of(command)
     out = trace_of(command) if out is None else named("out", out)
@@ -178,7 +178,7 @@ def record(
 
 
 def command_of(value: object) -> tuple[str, ...]:
-    """Return a program and its words, or refuse what is none."""
+    """Return a program and its arguments as words, or refuse anything else."""
     found = worded("command", value)
     if not found or not found[0]:
         raise InputError(f"`command` names no program: {value!r}")
@@ -186,7 +186,7 @@ def command_of(value: object) -> tuple[str, ...]:
 
 
 def what_of(pool: object, loads: object, unseen: object, most: object) -> dict[str, Any]:
-    """Return what of a program is recorded, or refuse what says nothing of that."""
+    """Return the checked options that say what is recorded of a program."""
     pool = None if pool is None else named("pool", pool)
     if pool == "":
         raise InputError("`pool` names no file: its word is empty")
@@ -199,7 +199,7 @@ def what_of(pool: object, loads: object, unseen: object, most: object) -> dict[s
 
 
 def _asked(folder: Path, asked: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """Return what the recorder finds in the environment (process.c)."""
+    """Return the recorder's options as variables of the environment (process.c)."""
     found = {
         "INDELIBLE_RECORD": str(folder),
         "INDELIBLE_RECORD_BYTES": str(asked["most"]),
@@ -216,13 +216,14 @@ def _run(
     prints: tuple[IO[str] | None, IO[str] | None],
     until: Callable[[], str | None] | None,
 ) -> int:
-    # What it is asked here holds for this thread, and for what it starts.
+    # A personality holds for this thread, and for the processes that it starts.
     personality = ctypes.CDLL(None).personality
     own = personality(PERSONALITY_ASKED)
     personality(own | ADDR_NO_RANDOMIZE)
     stdout, stderr = prints
     try:
-        # What may be stopped is so with all that it has started, and hears of no Ctrl-C itself.
+        # A program that may be stopped gets a session of its own: it can be stopped with all that
+        # it has started, and no Ctrl-C reaches it.
         program = subprocess.Popen(
             list(command),
             env={**os.environ, **asked},
@@ -254,7 +255,7 @@ def _run(
 
 
 def _wait(program: subprocess.Popen[Any]) -> int | None:
-    """Return the exit code of a program, or nothing if it goes on for a while."""
+    """Wait for a step; return the exit code of the program, or None if it still runs."""
     try:
         return program.wait(STEP_SECONDS)
     except subprocess.TimeoutExpired:
@@ -262,7 +263,7 @@ def _wait(program: subprocess.Popen[Any]) -> int | None:
 
 
 def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
-    """Return what the recorder counted when the program ended."""
+    """Return the words that the recorder wrote when the program ended, with their values."""
     program = shlex.join(command)
     if not (folder / "head").exists():
         raise InputError(
@@ -280,7 +281,7 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
         raise EndError(
             f"`{program}` did not return from main or call exit, but ended otherwise, as by exec"
         )
-    # Names of files are told last, each behind a zero: they may have lines.
+    # Names of files come last, each behind a zero byte, because they may contain line breaks.
     counts, *regions = (folder / "status").read_text(errors="replace").split("\0")
     told = [line.partition(" ")[::2] for line in counts.splitlines()]
     if [name for name, _ in told] != [*TOLD]:
@@ -298,7 +299,7 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
 def _require_whole(
     status: Mapping[str, Any], sources: Sources, asked: Mapping[str, Any], code: int
 ) -> None:
-    """Refuse a recording that is not what the program did."""
+    """Refuse a recording that does not show all that the program did."""
     if not status["regions"]:
         ended = f"; it ended with exit code {code}" if code else ""
         raise InputError(
@@ -343,7 +344,7 @@ def _require_whole(
 
 
 def _wrong(status: Mapping[str, Any], sources: Sources) -> str:
-    """Say what of the program's transactions a trace cannot have."""
+    """Return the sentence about an error in the program's transactions."""
     at = sources.of(status["wrong_from"], status["wrong_call"]) or UNKNOWN
     since = sources.of(status["wrong_since"], status["wrong_since_call"]) or UNKNOWN
     return WRONG[status["wrong"]].format(at=at, since=since, word=f"{status['wrong_at']:#x}")
@@ -355,7 +356,7 @@ def _trace(
     status: Mapping[str, Any],
     sources: Sources,
 ) -> Iterator[str]:
-    """Return the lines of a trace: what was there, and what was done."""
+    """Return the lines of a trace: the initial memory, and the operations."""
     words = "".join(letter if letter.isprintable() else "?" for letter in shlex.join(command))
     yield f"# indelible record -- {words}\n"
     for region in status["regions"]:
@@ -371,7 +372,7 @@ def _trace(
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the program in memory: a file, and what is to be taken off its addresses."""
+    """A part of the program in memory: a file, and the bias to be subtracted from addresses."""
 
     start: int
     end: int
@@ -380,7 +381,7 @@ class Part:
 
 
 class Sources:
-    """Where in the program's source instructions come from, by the information for debuggers."""
+    """The lines of source of instructions, from the debug information."""
 
     def __init__(self, folder: Path) -> None:
         self.parts = _parts((folder / "maps").read_text(errors="replace"))
@@ -389,13 +390,13 @@ class Sources:
         self.frames: dict[int, list[str]] = {}
 
     def of(self, *calls: int) -> str:
-        """Return the innermost lines of an instruction and the calls that led to it, if known."""
+        """Return the innermost lines of an instruction and of its callers, as far as known."""
         self._learn(call for call in calls if call not in self.frames)
         frames = [frame for call in calls for frame in self.frames[call]]
         return " < ".join(frames[:FRAMES_TOLD])
 
     def tell(self, lines: Iterable[str]) -> Iterator[str]:
-        """Say behind each operation where it comes from."""
+        """Replace the addresses behind each operation by lines of source."""
         with open(self.body, encoding="utf-8", errors="replace") as body:
             found = {match[1] for line in body if (match := FROM.search(line))}
         calls = {words: [int(word, 16) for word in words.split(",")] for words in found}
@@ -420,7 +421,7 @@ class Sources:
 
 
 def _frames(file: str, addresses: Sequence[int]) -> dict[int, list[str]]:
-    """Return the lines of addresses in a file of machine code, each with those it is inlined in."""
+    """Return the source lines of addresses in a file of machine code, inlining callers included."""
     asked = "".join(f"{address:#x}\n" for address in addresses)
     try:
         told = subprocess.run(
@@ -439,7 +440,7 @@ def _frames(file: str, addresses: Sequence[int]) -> dict[int, list[str]]:
             address = int(line, 16)
             frames[address] = []
             continue
-        # `??:0` is what it knows nothing of, and functions of headers are no place in the program.
+        # `??:0` means unknown, and functions of system headers are no place in the program.
         place = line.partition(" (")[0]
         if "?" not in place and not place.startswith(SYSTEM):
             frames[address].append(os.path.basename(place))
@@ -463,7 +464,7 @@ def _parts(maps: str) -> list[Part]:
 
 
 def _moves(file: str) -> bool:
-    """Whether a file of machine code lies anywhere in memory, and not where it says."""
+    """Return whether a file of machine code is loaded at any address, and not at its own."""
     try:
         with open(file, "rb") as elf:
             return int.from_bytes(elf.read(18)[16:], "little") == 3
