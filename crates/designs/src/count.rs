@@ -27,8 +27,8 @@
 //! - *An entry whose words have all arrived* is never lost by later stores: the next transaction of
 //!   the core uses its place, and begins when the mark is durable.
 //!
-//! No store goes to its place before all entries are durable, so a transaction of which an entry is
-//! missing has left nothing there.
+//! No store goes to its place before all entries are durable, so a transaction that lacks an entry
+//! has left nothing there.
 
 use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};

@@ -6,8 +6,8 @@
 //! entry. A commit has two phases. First the remaining lines are sent and acknowledged. Then every
 //! controller is told: it records the transaction as the last one of its thread, and the entries
 //! become ordinary writes. After a power failure a transaction has committed if any controller has
-//! recorded it. Only when a queue is full of speculative entries, the old data of the oldest entry
-//! are logged, and its line is written in place.
+//! recorded it. If a queue is full of speculative entries, and only then, the old data of the
+//! oldest entry are logged, and its line is written in place.
 //!
 //! The machine itself keeps two of the rules that specs/logging.md section 5 adds. Loads are
 //! answered from speculative entries ([`Memory::reserve`]). And an entry never replaces an older

@@ -81,7 +81,7 @@ model::params! {
     }
 }
 
-/// What a log that counts can be given.
+/// The parameters of a log that counts.
 pub type CountingParams = Both<WalParams, BurstParams>;
 
 model::params! {

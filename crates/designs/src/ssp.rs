@@ -188,7 +188,7 @@ pub struct Ssp {
     dram_cycles: u64,
     slots: Slots,
     running: PerCore<Running>,
-    /// The core whose transaction may store to a line, until the transaction ends.
+    /// The core that may store to a line, while its transaction holds the line.
     claims: LineMap<CoreId>,
     waits: Waits<Reason>,
     journal: Journal<Vec<What>>,

@@ -52,7 +52,7 @@ pub(super) enum Blocked {
 pub(super) enum Wait {
     /// Room for its newest entry.
     Room,
-    /// The retirement of an entry's marker, and no less than the coming of a cycle.
+    /// Until an entry's marker is retired, and no less than until a cycle.
     Sync(u64, Cycle),
 }
 

@@ -40,7 +40,7 @@ pub(super) enum Ordered {
 pub(super) struct Marker {
     /// The controllers that have nothing left to do before it.
     pub done: Controllers,
-    /// Those of them of which all controllers know.
+    /// Those of these controllers of which all the others know.
     reported: Controllers,
 }
 

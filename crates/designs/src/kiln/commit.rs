@@ -188,7 +188,8 @@ impl Kiln {
         }
     }
 
-    /// Has the status of a core's transaction written, all of which is where it survives at `at`.
+    /// Has a transaction's status written, since all of the transaction is where it survives at
+    /// `at`.
     fn commit_at(&mut self, core: CoreId, at: Cycle, below: &mut Below<KilnEvent>) {
         let Some(id) = self.transactions.cores[core].ends.take() else { return };
         below.at(at + self.write, KilnEvent::Status(core, id));

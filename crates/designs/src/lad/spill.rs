@@ -91,7 +91,7 @@ impl Undo {
 }
 
 impl Lad {
-    /// Takes the oldest entry out of the queue, and reads its line's old data from memory first.
+    /// Takes the oldest entry out of the queue, and has its line's old data read from memory first.
     pub(super) fn begin_spill(&mut self, number: usize, at: Cycle, below: &mut Below<LadEvent>) {
         let queue = &mut self.queues[number];
         let Some(slot) = queue.undo.free.pop_front() else {

@@ -12,12 +12,12 @@ use super::few::Few;
 use super::ring::Group;
 use super::window::{Composed, Transaction};
 
-/// A step that waits in the queue of the log, in order.
+/// A step that waits in the queue of the log.
 #[derive(Clone, Debug)]
 pub enum Queued {
     /// An entry of the transaction with this receipt leaves the last level at `ready`.
     Append { receipt: usize, entry: Entry, data: Option<LineData>, ready: Cycle },
-    /// The open group is closed.
+    /// The open group is to be closed.
     Close { ready: Cycle },
 }
 

@@ -6,7 +6,7 @@ use model::units::{Cycle, TxId};
 
 use super::entry::Place;
 
-/// The transactions that a core has ended and of which it has not heard that they are durable.
+/// The transactions that a core has ended and does not know to be durable.
 #[derive(Default)]
 pub struct Ended {
     transactions: VecDeque<Transaction>,
@@ -59,8 +59,8 @@ impl Ended {
         self.heard.push_back(heard);
     }
 
-    /// From when on, at or after `at`, the core knows that one of its `places` places is free,
-    /// which one is.
+    /// The first time, at or after `at`, at which the core knows that one of its `places` places is
+    /// free, which one is.
     pub fn knows_place(&mut self, at: Cycle, places: u64) -> Cycle {
         while self.heard.front().is_some_and(|&heard| heard <= at) {
             self.heard.pop_front();

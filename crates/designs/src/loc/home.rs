@@ -193,8 +193,8 @@ impl Engine {
         self.go_on_truncating(at, below);
     }
 
-    /// The place before which no transaction appends an entry from now on: those transactions are
-    /// home, and the head that leaves them out is durable or on its way.
+    /// No entry that is appended from now on is of a transaction before this place: those
+    /// transactions are home, and the head that leaves them out is durable or on its way.
     pub(super) fn floor(&self) -> Place {
         let head = self.truncation.as_ref().and_then(|truncation| truncation.head);
         head.map_or(self.window.first, |(_, first)| first)

@@ -33,7 +33,7 @@ pub struct Found {
     /// How many entries it has, and how many there should be.
     entries: u64,
     count: Option<u64>,
-    /// The transactions as whose blocks some of its own are there only, and how many of them.
+    /// How many of its blocks are there only as blocks of another transaction, for each of these.
     pairs: Vec<(Place, u64)>,
     /// Its blocks: their places in the order of the log, their lines, and where their bytes are.
     pub blocks: Vec<(u64, Line, Line)>,

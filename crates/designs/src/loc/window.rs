@@ -69,7 +69,7 @@ pub struct Transaction {
     pub not_home: u64,
 }
 
-/// A metadata word without a block, before it is known to whose entries it will belong.
+/// A metadata word without a block, before it is known which transaction's entry it will be.
 #[derive(Clone, Copy, Debug)]
 enum Note {
     Count { of: Place, count: u64 },

@@ -239,7 +239,7 @@ impl<S: Scheme> Morlog<S> {
 struct Found {
     /// The place of its commit record among all commit records.
     commit: Option<u64>,
-    /// How many redo records lie behind that one, and how many there should be.
+    /// How many redo records lie behind that record, and how many there should be.
     redo: u64,
     count: Option<u64>,
 }

@@ -116,7 +116,7 @@ struct Group<W> {
     records: Vec<Record>,
     /// How many of its lines are not durable.
     left: u64,
-    /// What the design wants to know when the group counts: who waits for it.
+    /// The design's part of the group, which it gets back when the group counts.
     what: Option<W>,
 }
 
@@ -270,7 +270,7 @@ impl<W> Journal<W> {
 
     /// Continues a checkpoint that has begun, or of which a line is durable: sends the next lines,
     /// one a cycle, with no more than `width` under way. When the last line is durable, writes the
-    /// tail, if it has not moved yet; `moved` is the event that follows.
+    /// tail, if it has not moved yet and `moved`, the event that follows, is given.
     pub fn checkpointed<E: Copy>(
         &mut self,
         at: Cycle,

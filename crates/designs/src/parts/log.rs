@@ -45,7 +45,7 @@ pub struct Log {
     lines: VecDeque<Filling>,
     /// The number of the first of these lines.
     first: u64,
-    /// The place up to which the log has been sent; behind a full line it is in the next one.
+    /// The place up to which the log has been sent; after a full line, the start of the next one.
     sent: Place,
     /// The place up to which the log has to be sent although its line is not full.
     wanted: Place,

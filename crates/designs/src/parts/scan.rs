@@ -29,7 +29,7 @@ pub struct Scan {
     /// The line of the log that was being filled when the last scan began, and the scan before it.
     began: u64,
     began_before: u64,
-    /// What happened.
+    /// Its counts.
     pub counts: ScanCounts,
 }
 

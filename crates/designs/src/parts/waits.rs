@@ -45,7 +45,7 @@ impl<R: Copy> Waits<R> {
         self.waiting.iter().any(|(_, waiting)| matches!(waiting, Some(For::Own(_))))
     }
 
-    /// Lets the cores ask again whose wait is over.
+    /// Lets the cores whose wait is over ask again.
     pub fn retry_where<E: Copy>(
         &mut self,
         is_over: impl Fn(For<R>) -> bool,

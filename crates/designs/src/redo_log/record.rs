@@ -9,7 +9,7 @@
 //! A transaction is to be replayed if the commit mark is beyond the complete mark. All of its
 //! records are durable then, so they need no checksum. They begin where those of the transaction
 //! before end, but the complete mark may be older than that: a commit record is sent behind the
-//! complete record before it, and of the line with both marks one word may be there without the
+//! complete record before it, and one word of the line with both marks may be there without the
 //! other. So the commit mark has both places, in one word.
 
 use model::contents::View;
@@ -162,7 +162,7 @@ mod tests {
     use crate::redo_log::{RedoLogParams, RedoLogRules};
 
     /// Core 0's transaction comes after one of core 1, which has completed it and has committed
-    /// another one. Of the line with core 1's marks one word is there without the other.
+    /// another one. The line with core 1's marks has the new commit mark without the complete mark.
     #[test]
     fn a_complete_transaction_is_not_replayed_though_its_complete_record_is_not_there() {
         let mut config = Config::default();
