@@ -24,8 +24,8 @@
 //!   from an earlier transaction, the checksum always tells of one such word, since it is a
 //!   one-to-one function of each word if the others stay; it tells of several but for one time in
 //!   2^64.
-//! - *An entry whose words have all arrived* is never lost by later stores: the next transaction of
-//!   the core uses its place, and begins when the mark is durable.
+//! - *An entry whose words have all arrived* is never lost by later stores: only the next
+//!   transaction of the core uses its place, and that begins when the mark is durable.
 //!
 //! No store goes to its place before all entries are durable, so a transaction that lacks an entry
 //! has left nothing there.

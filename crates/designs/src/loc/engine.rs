@@ -250,7 +250,7 @@ impl Engine {
         state.ended.push(tx.id, until, true);
         state.number += u64::from(self.rules.abandon_early);
         if self.how.sd == 1 {
-            // This happens at every end without speculation. The core goes on, and its next one
+            // Without speculation every end drains at once. The core goes on, and its next one
             // waits.
             self.drain(until, left, below);
         } else {

@@ -39,8 +39,8 @@ const LINE_WORDS: u64 = LINE_BYTES / WORD_BYTES;
 /// Words of a group: those of a block, and the one in its burst.
 const WORDS_MAX: usize = LINE_WORDS as usize + 1;
 
-/// A group by its number since power was applied; its place in the log area is the number modulo
-/// the area's size.
+/// A group by its number, which only grows while the power is on; its place in the log area is the
+/// number modulo the area's size.
 pub type Group = u64;
 
 /// How the log is made of groups.

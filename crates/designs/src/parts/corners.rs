@@ -56,7 +56,8 @@ pub fn of_numbers(trial: u64, few: u64) -> Corner {
     corner
 }
 
-/// For LOC's window of transactions: a small one, and one that drains what it must.
+/// For LOC's window of transactions: a small one, and one that drains its oldest transaction, with
+/// no more than must go with it.
 pub fn of_a_window(trial: u64, corner: &mut Corner) {
     if !trial.is_multiple_of(4) || trial % 16 == 12 {
         corner.set("design.sd", 4);

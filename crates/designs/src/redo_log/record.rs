@@ -32,7 +32,7 @@ pub enum Record {
 }
 
 /// Bits of a commit mark that say how many words the records have; the other bits say where they
-/// end. The longest log that a machine takes, of 1 GiB, has no more words than that.
+/// end. The longest log that a machine takes, of 1 GiB, has fewer words than they can count.
 const LENGTH_BITS: u32 = 28;
 
 /// The commit mark of a transaction whose records lie between two places.

@@ -113,7 +113,8 @@ impl RedoLog {
         self.counts.forced += 1;
     }
 
-    /// Returns when a core has a line: at `at`, or later if its words have to be read from the log.
+    /// Returns when a core that comes to have a line has it: at `at`, or later if its words have to
+    /// be read from the log. Sends a line that another core's transaction committed to its place.
     pub(super) fn touch(
         &mut self,
         core: CoreId,

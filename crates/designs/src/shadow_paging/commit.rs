@@ -18,7 +18,7 @@ pub struct Running {
     pub pages: Vec<Page>,
     /// How many lines of shadows are not durable, and one more until those of the commit are sent.
     pub open: u64,
-    /// Its number: news of earlier transactions, which were given up, are ignored.
+    /// Its number: news of earlier transactions, which were given up, is ignored.
     pub number: u64,
 }
 

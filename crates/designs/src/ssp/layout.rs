@@ -77,7 +77,7 @@ impl Layout {
         (0..self.slots).map(SlotId)
     }
 
-    /// The slots whose entries may differ from the first ones.
+    /// The slots whose entries may differ from those of a new machine.
     pub fn written_slots(&self, image: &Image<'_>) -> Vec<SlotId> {
         let entries = self.entry(SlotId(0)).address();
         let pages = image.touched_pages(entries..self.entry(SlotId(self.slots)).address());
