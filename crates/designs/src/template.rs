@@ -82,12 +82,12 @@ struct Core {
     unwritten: u64,
 }
 
-/// Events, each of a core: what the core sent is durable.
+/// What a core has sent, and is durable now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A record.
     Logged(CoreId),
-    /// A line of a commit, or all have been sent.
+    /// A line of a commit; or all lines of a commit have been sent.
     Written(CoreId),
     /// The mark.
     Marked(CoreId),
