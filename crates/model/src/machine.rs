@@ -1,5 +1,5 @@
-//! The machine: cores, one design, and the hardware below it, wired once; whose turn it is, and
-//! what is due.
+//! The machine: cores, one design, and the hardware below it, wired once. It chooses the core that
+//! goes on next and processes the events that are due.
 
 use std::collections::VecDeque;
 
@@ -32,17 +32,17 @@ mod translate;
 
 use measure::Counts;
 
-/// Events in a row after each of which no core can go on, before a design is said to go round in
-/// circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
+/// How many events in a row may leave every core waiting before the run reports that the design
+/// goes round in circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
 pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
 
 /// A machine with a design on it.
 pub struct Machine<D: Design> {
     /// The design.
     pub design: D,
-    /// What is said of it, with the library on its cores.
+    /// The design's card, which includes the library on its cores.
     pub card: Card,
-    /// What the design stands on.
+    /// The machine below the design.
     pub below: Below<D::Event>,
     pub(crate) cores: PerCore<CoreState>,
     locks: Locks,
@@ -50,84 +50,89 @@ pub struct Machine<D: Design> {
     /// Whether fences are instructions, and whether flushes are.
     pub(crate) has_fences: bool,
     pub(crate) has_flushes: bool,
-    /// When events have followed each other for so long that they will for ever.
+    /// When the run gave up, because [`IDLE_EVENTS_MAX`] events in a row let no core go on.
     pub(crate) circles: Option<Cycle>,
     /// A crash campaign, if there is one.
     pub probe: Option<Box<Probe>>,
-    /// The core that runs must not do anything that others can see after this cycle.
+    /// The last cycle at which the core that runs may do anything that others can see.
     pub(crate) turn_limit: u64,
     quantum: u64,
-    /// Whether the borders of transactions are full barriers.
+    /// Whether the begin and the end of a transaction are full barriers.
     pub(crate) tx_barriers: bool,
     pub(crate) clwb_retains: bool,
-    /// Translation takes time.
+    /// Whether translation takes time.
     pub(crate) walks: bool,
-    /// The line that a core has just been let store to, until anything else happens.
+    /// The core and the line of the claim that the design granted last, until anything else
+    /// happens.
     claimed: Option<(CoreId, Line)>,
-    /// Lines that come from memory, and when they are there.
+    /// Lines on their way from memory or from another core, and when each arrives.
     coming: LineMap<Cycle>,
     coming_until: Cycle,
-    /// Rises with misses of the last level and falls with hits, from 0 to [`MEMORY_MISSES_MAX`].
+    /// A counter that rises with each miss of the last level and falls with each hit, from 0 to
+    /// `MEMORY_MISSES_MAX`.
     memory_misses: u8,
-    /// Before which stores to persistent memory the power may be cut.
+    /// The stores to persistent memory before which the power may be cut.
     pub cut_before_stores: CutBefore,
-    /// Lines that the design is told of as they move, while it is: kept for the next.
+    /// A buffer for the lines that the design is being told of as they move, kept to be used again.
     moved: Vec<(CoreId, Line)>,
-    /// Who is told of a write that has become durable, while they are: kept for the next.
+    /// A buffer for the parts that are being told that a write is durable, kept to be used again.
     told: Vec<Notify<D::Event>>,
-    /// Somebody has stored past the caches: write-combining buffers may hold something.
+    /// Whether any core has stored past the caches, so that write-combining buffers may hold
+    /// stores.
     combines: bool,
-    /// Lines that were stored to since the last crash point, where that matters.
+    /// Lines that were stored to since the last crash point, kept only under [`CutBefore::Again`].
     stored_since: LineSet,
     started: Cycle,
     arrived: u8,
     counts: Counts,
-    /// How busy controllers and memories were, once every program has come to its end.
+    /// How busy controllers and memories were, known once every program has come to its end.
     usage: Option<Usage>,
-    /// Ordering points and what lies between them, if somebody asked.
+    /// Ordering points and what lies between them, if the caller asked for them.
     pub epochs: Option<Box<Epochs>>,
 }
 
-/// Before which stores to persistent memory the power may be cut.
+/// The stores to persistent memory before which the power may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutBefore {
-    /// Before none: nothing that could survive changes with one.
+    /// None: a store alone changes nothing that could survive.
     None,
-    /// Before those to a line that was stored to since the last crash point: it may have left with
-    /// what it holds now, and no later crash point has it so.
+    /// Stores to a line that was stored to since the last crash point: the line may have reached
+    /// memory with its present bytes, which no later crash point would see.
     Again,
-    /// Before every one: it survives from when it is visible, or somebody looks at what could be
-    /// durable between two of them.
+    /// Every store: a store survives as soon as it is visible, or what could be durable is examined
+    /// between any two stores.
     Every,
 }
 
-/// What a core is doing, beside its time.
+/// What a core is doing, and its timing.
 pub(crate) struct CoreState {
     pub timing: Core,
     pub parked: Option<Stall>,
-    /// The hook that answered it with a wait, and when, until the design wakes it.
+    /// The hook that answered the core with a wait, and when; none once the design has woken the
+    /// core.
     pub unanswered: Option<(&'static str, Cycle)>,
-    /// It was woken before it was parked, and goes on at this cycle.
+    /// When the core goes on, if the design woke it before it was parked.
     woken: Option<Cycle>,
     pub finished: bool,
     tx: Option<TxId>,
     next_tx: TxId,
-    /// The transaction has begun for the program, and not yet for the design: the one before is
-    /// still committing.
+    /// Whether the transaction has begun for the program but not yet for the design, because the
+    /// one before it is still committing.
     pub beginning: bool,
-    /// Stores and borders of transactions until its thread moves; none if it stays.
+    /// Stores and borders of transactions until the core's thread moves; none if it never moves.
     stays_for: Option<u64>,
-    /// The transaction whose abort has begun and is not acknowledged.
+    /// The transaction whose abort has begun and is not acknowledged yet.
     aborted: Option<TxId>,
-    /// Transactions whose commit was asked for and that are not known to be durable, and when.
+    /// Transactions whose commit was asked for and that are not known to be durable, each with the
+    /// time of the request.
     commits: VecDeque<(TxId, Cycle)>,
-    /// Words that the transaction has stored to, as often as it has.
+    /// The words that the transaction has stored to, one entry for each store.
     written: Vec<Word>,
     combining: Combining,
 }
 
 impl CutBefore {
-    /// Before which stores a design's power may be cut on a machine.
+    /// The stores before which a campaign may cut the power, for this design on this machine.
     fn on<D: Design>(setup: &Setup<'_, D>) -> CutBefore {
         match D::stores_survive(setup) || setup.shape.caches_survive() {
             true => CutBefore::Every,
@@ -165,13 +170,13 @@ impl<D: Design> Machine<D> {
     /// When the host has no address space for the memories.
     pub fn new(setup: &Setup<'_, D>, card: Card) -> std::io::Result<Machine<D>> {
         let (shape, cores) = (setup.shape.clone(), setup.shape.cores);
-        // What the design keeps for itself lies beside what programs and logs have, so that these
+        // The design's own reserved memory lies behind that of programs and logs, so that these
         // have the same addresses under every design.
         let mut config = shape.config.clone();
         config.pm.capacity += D::reserved(setup);
         let config = &config;
         let walks = D::TRANSLATES || config.tlb.walks != 0;
-        // Where threads move there is a core to move to.
+        // Where threads move, there is one idle core more for them to move to.
         let caches = cores + u8::from(config.core.migrate != 0);
         Ok(Machine {
             design: D::new(setup),
@@ -223,8 +228,8 @@ impl<D: Design> Machine<D> {
 
     // Time.
 
-    /// The core that goes on next: of those that can, the one that is furthest behind. Also sets
-    /// how far it may go.
+    /// Chooses the core that goes on next: the one that is furthest behind of those that can go on.
+    /// Also sets how far it may go.
     pub(crate) fn choose(&mut self) -> Option<CoreId> {
         self.claimed = None;
         let mut best: Option<(Cycle, CoreId)> = None;
@@ -252,7 +257,7 @@ impl<D: Design> Machine<D> {
         best.map(|(_, id)| id)
     }
 
-    /// Whether it is a core's turn, and nothing is due before.
+    /// Whether it is a core's turn and no event is due at or before its clock.
     #[inline]
     fn acts_next(&self, id: CoreId) -> bool {
         let core = &self.cores[id];
@@ -263,9 +268,8 @@ impl<D: Design> Machine<D> {
             && self.below.stopped.is_none()
     }
 
-    /// If a core that has a store may do it now, since neither others, nor translation, nor
-    /// write-backs can make it wait: when the store may ask for its line, whose address is known at
-    /// `known`, and leave.
+    /// Returns when a core's store may ask for its line and leave, if neither other cores, nor
+    /// translation, nor write-backs can make it wait; its address is known at `known`.
     #[inline]
     pub(crate) fn store_at_once(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
         let claimed = self.claimed.take() == Some((id, line));
@@ -276,8 +280,8 @@ impl<D: Design> Machine<D> {
         may.then(|| if claimed { known.max(clock) } else { known })
     }
 
-    /// Whether a core may do something that others can see: nobody else is behind it, and what is
-    /// due by now has happened.
+    /// Whether a core may do something that others can see: no other core is behind it, and every
+    /// event that is due by now has been processed.
     #[inline]
     pub(crate) fn may_act(&mut self, id: CoreId) -> bool {
         // Nearly always nothing is due.
@@ -300,27 +304,28 @@ impl<D: Design> Machine<D> {
         false
     }
 
-    /// Whether a core may load what it holds itself: it leads the others, and what is due, by no
-    /// more than the quantum.
+    /// Whether a core may load a line that its own first level holds: it leads the other cores and
+    /// the next event by no more than the quantum.
     #[inline]
     pub(crate) fn may_lead(&self, id: CoreId) -> bool {
         self.cores[id].timing.clock().0 <= self.lead_limit()
     }
 
-    /// How far a core may come before others, and what is due, have to catch up.
+    /// The last cycle that a core may reach before the other cores and the next event have to catch
+    /// up.
     #[inline]
     fn lead_limit(&self) -> u64 {
         self.turn_limit.min(self.below.agenda.next().0).saturating_add(self.quantum)
     }
 
-    /// No core can go on: processes events until one can, or the run is to stop. False: nothing is
-    /// due any more.
+    /// Processes events, when no core can go on, until one can or the run is to stop. Returns false
+    /// if no event is left.
     pub(crate) fn process_until_awake(&mut self) -> bool {
         for _ in 1..IDLE_EVENTS_MAX {
             if !self.process_one(Cycle::NEVER) {
                 return false;
             }
-            // Nobody limits who may go on but a core that can ([`Machine::let_lead`]).
+            // Only a core that was woken lowers the limit ([`Machine::let_lead`]).
             if self.turn_limit < u64::MAX || self.below.stopped.is_some() {
                 return true;
             }
@@ -329,7 +334,8 @@ impl<D: Design> Machine<D> {
         true
     }
 
-    /// Processes the first event that is due at or before `until`; whether there was one.
+    /// Processes the first event that is due at or before `until`, and returns whether there was
+    /// one.
     pub(crate) fn process_one(&mut self, until: Cycle) -> bool {
         let Some((at, event)) = self.below.agenda.take(until) else { return false };
         self.claimed = None;
@@ -373,7 +379,8 @@ impl<D: Design> Machine<D> {
         true
     }
 
-    /// A controller has looked at a write, and accepted it if it has room.
+    /// Passes on what follows from a controller's look at a write, which it accepted if it had
+    /// room.
     fn process_accepted(
         &mut self,
         at: Cycle,
@@ -389,7 +396,7 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// The design has an event.
+    /// Hands the design one of its own events.
     #[inline]
     fn tell_design(&mut self, at: Cycle, event: D::Event) {
         self.note_event(at, &event);
@@ -397,7 +404,7 @@ impl<D: Design> Machine<D> {
         self.compare_given();
     }
 
-    /// Tells who waits for it that a write of a line has become durable.
+    /// Tells the parts that wait for a write of a line that it has become durable.
     fn deliver(&mut self, at: Cycle, line: Line, told: impl IntoIterator<Item = Notify<D::Event>>) {
         if let Some(probe) = &mut self.probe {
             probe.oracle.compare(line, self.below.memory.durable());
@@ -413,7 +420,7 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// Tells the oracle what the design gave to a controller.
+    /// Has the oracle compare the lines that the design gave to a controller.
     #[inline]
     fn compare_given(&mut self) {
         let Some(probe) = &mut self.probe else { return self.below.memory.forget_given() };
@@ -422,8 +429,9 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// Wakes cores, each of which is woken as often as a hook answered [`Progress::Wait`], in
-    /// program order: first its fence or commit that is open is done, then it goes on.
+    /// Wakes cores, each once for every [`Progress::Wait`](crate::design::Progress::Wait) that a
+    /// hook answered it, in program order: a wake completes the core's open fence or commit, and a
+    /// core without one goes on.
     #[inline]
     fn process_wakes(&mut self) {
         if !self.below.wakes.is_empty() || !self.below.retries.is_empty() {
@@ -462,7 +470,7 @@ impl<D: Design> Machine<D> {
         self.below.wakes = wakes;
     }
 
-    /// Lets a parked core go on; one that is not parked yet will not be.
+    /// Lets a parked core go on. A core that is not parked yet goes on instead of being parked.
     fn unpark(&mut self, id: CoreId, at: Cycle) {
         let core = &mut self.cores[id];
         let Some(stall) = core.parked.take() else {
@@ -473,20 +481,20 @@ impl<D: Design> Machine<D> {
         self.let_lead(id);
     }
 
-    /// The core that runs must not pass one that was woken. A tie goes to the lower number; being a
-    /// cycle stricter than that does no harm.
+    /// Keeps the core that runs from passing a core that was woken. A tie goes to the lower number;
+    /// being a cycle stricter than that does no harm.
     fn let_lead(&mut self, id: CoreId) {
         let limit = self.cores[id].timing.clock().0.saturating_sub(1);
         self.turn_limit = self.turn_limit.min(limit);
     }
 
-    /// A hook answered a core with a wait.
+    /// Records that a hook answered a core with a wait.
     pub(crate) fn await_wake(&mut self, id: CoreId, hook: &'static str) {
         let core = &mut self.cores[id];
         core.unanswered = Some((hook, core.timing.clock()));
     }
 
-    /// Why a core does not go on, if it does not, in words.
+    /// Why a core does not go on, in words; none if it does.
     pub(crate) fn stuck(&self, id: CoreId) -> Option<String> {
         let core = &self.cores[id];
         let (stall, since) = (core.parked?, core.timing.clock().0);
@@ -499,7 +507,7 @@ impl<D: Design> Machine<D> {
         })
     }
 
-    /// Parks a core until it is woken.
+    /// Parks a core until it is woken, or lets it go on if it was woken already.
     pub(crate) fn park(&mut self, id: CoreId, stall: Stall) {
         let core = &mut self.cores[id];
         match core.woken.take() {
@@ -512,8 +520,8 @@ impl<D: Design> Machine<D> {
         self.process_wakes();
     }
 
-    /// A core is about to store to a line of persistent memory: a crash point, if what could
-    /// survive by now would be lost with it.
+    /// Makes a crash point before a core stores to a line of persistent memory, if the store could
+    /// change what survives.
     #[inline]
     fn cut_before_store(&mut self, id: CoreId, line: Line) {
         if self.probe.is_none() {

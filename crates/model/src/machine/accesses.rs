@@ -1,5 +1,5 @@
-//! What one load or store does: in the caches and beneath, in the view, and in the design. One pass
-//! of an access goes down through here, and nothing but a time comes back.
+//! What one load or store does in the caches and beneath, in the view, and in the design. An access
+//! goes down through here once, and only a time comes back.
 
 use crate::caches::Found;
 use crate::design::{
@@ -13,7 +13,7 @@ use crate::timeline::{Fetch, Happening};
 use crate::units::{CoreId, Cycle, DRAM_BASE, Line, Word};
 use crate::workload::Ptr;
 
-/// Lines on their way that are remembered before those that have come are forgotten.
+/// How many lines on their way are remembered before those that have arrived are forgotten.
 const COMING: usize = 1024;
 
 /// How far [`Machine::memory_misses`] rises (ours: the misses that a core may have under way,
@@ -21,8 +21,8 @@ const COMING: usize = 1024;
 const MEMORY_MISSES_MAX: u8 = 16;
 
 impl<D: Design> Machine<D> {
-    /// Whether an access has to wait because write-backs have nowhere to go; the core is then to
-    /// be parked.
+    /// Whether an access has to wait because the controllers have no room for write-backs. The
+    /// caller then parks the core.
     pub(crate) fn is_congested(&mut self, id: CoreId, line: Line, write: bool) -> bool {
         self.below.memory.is_congested()
             && self.below.caches.needs_others(id, line, write)
@@ -48,7 +48,8 @@ impl<D: Design> Machine<D> {
         *if flush { &mut accesses.flushes } else { &mut accesses.fences } += 1;
     }
 
-    /// A load that disturbs nobody: the core may lead, and its first level has the line.
+    /// Makes a load that no other core can notice, and returns when its value is there; none if the
+    /// core may not lead or its first level lacks the line.
     #[inline]
     pub(crate) fn load_near(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
         let limit = self.lead_limit();
@@ -65,14 +66,14 @@ impl<D: Design> Machine<D> {
         self.below.caches.hit(id, line)
     }
 
-    /// Tells the host what an access will look at if it goes as far as memory: until it is the
-    /// core's turn, others have theirs. It changes nothing but the host's time.
+    /// Prefetches, on the host, what an access will look at if it goes as far as memory, while
+    /// other cores have their turns. This changes only the time that the host takes.
     #[inline]
     pub(crate) fn prefetch(&self, line: Line) {
         let Below { caches, view, .. } = &self.below;
         caches.prefetch(line);
         view.prefetch(line);
-        // The search for a victim is worth its while where most misses go to memory.
+        // The search for a victim pays off where most misses go to memory.
         if self.memory_misses > MEMORY_MISSES_MAX / 2
             && let Some(victim) = caches.victim(line)
         {
@@ -80,20 +81,20 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A load that misses the core's first level.
+    /// Makes a load that misses the core's first level, and returns when its value is there.
     pub(crate) fn load_miss(&mut self, id: CoreId, line: Line, known: Cycle) -> Cycle {
         let (place, start) = self.cores[id].timing.miss_start(line, known);
         let done = self.fetch_from(id, line, false, start);
         let done = self.cores[id].timing.load_miss(place, line, done);
-        // The design may have woken somebody, also where it hears of no load.
+        // The design may have woken a core in a hook of the fetch, even if it is told of no load.
         self.process_wakes();
         done
     }
 
-    /// A store whose line the core's first level does not have, or may not write.
+    /// Fetches the line of a store that the core's first level does not have, or may not write.
     #[inline(never)]
     fn store_miss(&mut self, id: CoreId, line: Line, known: Cycle) {
-        // Who had to wait for the turn has told it before, and the host has the lines by now.
+        // A core that had to wait for its turn has prefetched before, so this finds the lines.
         self.prefetch(line);
         let (place, start) = self.cores[id].timing.miss_start(line, known);
         let asked = self.cores[id].timing.asks(start);
@@ -101,7 +102,7 @@ impl<D: Design> Machine<D> {
         self.cores[id].timing.store_miss(place, line, start, asked, done);
     }
 
-    /// What the design says of a load that has its value at `done`.
+    /// Tells the design of a load that has its value at `done`, and returns its answer.
     #[inline]
     pub(crate) fn loaded(&mut self, id: CoreId, at: Ptr, done: Cycle) -> Progress {
         if at.address >= DRAM_BASE {
@@ -123,8 +124,8 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A store takes effect: in the caches, in the view, and in the design. Its address is
-    /// translated, and the design lets it, at `known`: it asks for its line and leaves the core
+    /// Makes a store take effect in the caches, in the view, and in the design. At `known` its
+    /// address is translated and the design allows it: it asks for its line, and leaves the core,
     /// no earlier.
     pub(crate) fn store(
         &mut self,
@@ -175,8 +176,8 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A store of the program, for the write sets and the oracle: whether it belongs to a
-    /// transaction. Volatile memory is no transaction's business.
+    /// Records a store of the program for the write sets and the oracle, and returns whether it
+    /// belongs to a transaction. A store to volatile memory belongs to none.
     #[inline]
     pub(crate) fn record(&mut self, id: CoreId, at: Ptr, value: u64, mask: u64) -> bool {
         if at.address >= DRAM_BASE {
@@ -198,7 +199,7 @@ impl<D: Design> Machine<D> {
 
     /// Fetches a line as [`Machine::fetch`] does, from a time at which the core may have dispatched
     /// the access behind a store that waited for a fence. The hierarchy is asked when it is the
-    /// core's turn, and its answer taken for that of the earlier request.
+    /// core's turn, and its answer is moved back by the time that has passed since `start`.
     pub(super) fn fetch_from(
         &mut self,
         id: CoreId,
@@ -217,7 +218,7 @@ impl<D: Design> Machine<D> {
     }
 
     /// Fetches a line that the core's first level does not have, or may not write; the request
-    /// starts at `start`, and what it changes changes now.
+    /// starts at `start`, but changes the caches now.
     fn fetch(&mut self, id: CoreId, fetch: Fetch, start: Cycle) -> Cycle {
         let Fetch { line, write, earlier } = fetch;
         let now = self.cores[id].timing.clock();
@@ -269,7 +270,7 @@ impl<D: Design> Machine<D> {
         done
     }
 
-    /// Tells the design what left the first levels, and what came down to the last.
+    /// Tells the design which lines left the first levels, and which came down to the last.
     #[inline]
     pub(super) fn tell_departures(&mut self, at: Cycle) {
         if D::WATCHES_L1 {
@@ -286,7 +287,8 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A line comes from memory or from another core: until then others wait for it, too.
+    /// Notes that a line is on its way from memory or from another core, so that other accesses to
+    /// it wait until it arrives.
     fn comes(&mut self, line: Line, done: Cycle, now: Cycle) {
         if self.coming.len() >= COMING {
             self.coming.retain(|_, done| *done > now);
@@ -302,7 +304,7 @@ impl<D: Design> Machine<D> {
         self.coming.get(&line).map_or(at, |&done| at.max(done))
     }
 
-    /// A dirty line leaves the caches.
+    /// Sends a dirty line that leaves the caches to memory, unless the design keeps it.
     pub(super) fn write_back(&mut self, line: Line, at: Cycle) {
         if !line.is_persistent() {
             let near = self.below.shape.near;
@@ -321,7 +323,7 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// The physical line that holds a line.
+    /// Returns the physical line that holds a line.
     #[inline]
     pub(super) fn locate(&self, line: Line) -> Line {
         if D::TRANSLATES { self.design.locate(line) } else { line }

@@ -1,4 +1,4 @@
-//! The measured region of a run: when counting begins, and what was counted.
+//! The measured region of a run: when counting begins, and what is counted.
 
 use crate::design::Design;
 use crate::machine::Machine;
@@ -6,7 +6,7 @@ use crate::meters::Stall;
 use crate::report::{Accesses, Report, WriteSets, latencies};
 use crate::units::{CoreId, Cycle};
 
-/// What is counted beside the meters of the memories.
+/// What is counted besides the meters of the memories.
 pub(super) struct Counts {
     pub transactions: u64,
     pub commits: u64,
@@ -15,7 +15,7 @@ pub(super) struct Counts {
     pub migrations: u64,
     pub commit_latency: hdrhistogram::Histogram<u64>,
     pub write_sets: WriteSets,
-    /// What the design had counted before.
+    /// The design's own counters at the start of the measured region.
     pub design: Vec<(&'static str, u64)>,
 }
 
@@ -35,13 +35,13 @@ impl Counts {
 }
 
 impl<D: Design> Machine<D> {
-    /// A core is ready to be measured; whether all are.
+    /// Notes that a core is ready to be measured, and returns whether all are.
     pub(crate) fn arrive(&mut self) -> bool {
         self.arrived += 1;
         self.arrived == self.cores.cores()
     }
 
-    /// Every core is ready: counting begins, and the others go on.
+    /// Begins counting, now that every core is ready, and wakes the cores that wait for it.
     pub(crate) fn start_measuring(&mut self) {
         let clocks = self.cores.iter().map(|(_, core)| core.timing.drained());
         self.started = clocks.max().expect("a machine has cores");
@@ -65,8 +65,8 @@ impl<D: Design> Machine<D> {
         self.process_wakes();
     }
 
-    /// The program of a core has come to its end. When all have, controllers and memories go on for
-    /// a while, which is not of the measured region.
+    /// Notes that a core's program has come to its end. When all have, the usage is read:
+    /// controllers and memories go on for a while, but that is outside the measured region.
     pub(crate) fn finish(&mut self, id: CoreId) {
         self.cores[id].finished = true;
         if self.cores.iter().all(|(_, core)| core.finished) {
@@ -74,13 +74,14 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// When the last program so far has come to its end.
+    /// Returns the time of the core that is furthest ahead.
     fn end(&self) -> Cycle {
         let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());
         clocks.max().expect("a machine has cores")
     }
 
-    /// What was counted. What is still on its way to memory is let through first.
+    /// Returns what was counted. Writes that are still on their way to memory are let through
+    /// first.
     pub fn report(&mut self, cancelled: bool) -> Report {
         let end = self.end();
         let (mut compute, mut instructions) = (0, 0);
@@ -121,7 +122,7 @@ impl<D: Design> Machine<D> {
     }
 }
 
-/// Counters without what they had before, unless they are maxima.
+/// Subtracts from counters the values that they had before, except from maxima.
 fn since(
     before: &[(&'static str, u64)],
     counters: Vec<(&'static str, u64)>,
