@@ -16,13 +16,13 @@ impl<D: Design> Machine<D> {
         Tx { core: id, id: number, at, stored }
     }
 
-    /// The transaction that ends. What says so leaves the core as a store does: when every earlier
-    /// store has left, and not before every earlier load has its value.
+    /// Returns the transaction that ends. The message of its end leaves the core as a store does:
+    /// when every earlier store has left, and not before every earlier load has its value.
     fn ending(&self, id: CoreId) -> Tx {
         Tx { stored: self.cores[id].timing.drained(), ..self.tx(id) }
     }
 
-    /// The program begins a transaction. Returns its number.
+    /// Begins a transaction for the program, and returns its number.
     pub(crate) fn enter_tx(&mut self, id: CoreId) -> TxId {
         let core = &mut self.cores[id];
         let tx = core.next_tx;
@@ -35,7 +35,7 @@ impl<D: Design> Machine<D> {
         tx
     }
 
-    /// The transaction begins for the design.
+    /// Begins the transaction for the design.
     pub(crate) fn begin(&mut self, id: CoreId) -> Progress {
         let tx = self.tx(id);
         self.cores[id].beginning = false;
@@ -48,7 +48,7 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// The program asks for its transaction to be committed.
+    /// Notes that the program asks for its transaction to be committed.
     pub(crate) fn commit_began(&mut self, id: CoreId) {
         let tx = self.tx(id);
         let core = &mut self.cores[id];
@@ -62,7 +62,7 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// The program aborts its transaction, which goes on to its end as one that stored nothing.
+    /// Notes that the program aborts its transaction, which then ends as one that stored nothing.
     pub(crate) fn abort_began(&mut self, id: CoreId) {
         let core = &mut self.cores[id];
         core.aborted = core.tx;
@@ -74,8 +74,8 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A transaction is given up in hardware, and the words that it stored over hold their old
-    /// values again.
+    /// Aborts a transaction in hardware: the words that it overwrote hold their old values again,
+    /// and the design is told.
     pub(crate) fn abort(&mut self, id: CoreId, overwritten: &[(Word, u64)], by: Abort) -> Progress {
         for &(word, old) in overwritten.iter().rev() {
             self.below.view.set_word(word, old);
@@ -97,7 +97,7 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A fence or a commit is done when its hook said; until then it holds back what it orders.
+    /// Keeps the stores behind a fence or commit back until the time that its hook answered.
     pub(crate) fn hold(
         &mut self,
         id: CoreId,
@@ -116,7 +116,7 @@ impl<D: Design> Machine<D> {
             core.unanswered = Some((hook, now));
         }
         match (stall, done) {
-            // Who waits for nothing goes on, and its transaction is over when its stores have left.
+            // A commit that waits for nothing ends the transaction when its stores have left.
             (Stall::Commit, Some(at)) if at <= now => self.acknowledge(id, ends),
             (Stall::Commit, Some(at)) => {
                 self.below.agenda.enter(at, Event::Acknowledge { core: id });
@@ -133,7 +133,7 @@ impl<D: Design> Machine<D> {
         self.probe.as_ref().is_some_and(|probe| probe.watches_fences())
     }
 
-    /// A fence is done, and somebody wants to know.
+    /// Tells the crash campaign that a fence is done, and makes a crash point.
     pub(super) fn fenced(&mut self, id: CoreId, at: Cycle) {
         if let Some(probe) = &mut self.probe {
             probe.fenced(id);
@@ -141,7 +141,7 @@ impl<D: Design> Machine<D> {
         self.crash_point(at);
     }
 
-    /// The world outside knows how far a program has come.
+    /// Notes that the world outside knows how far a program has come, and makes a crash point.
     pub(crate) fn mark(&mut self, id: CoreId) {
         let at = self.cores[id].timing.clock();
         if let Some(probe) = &mut self.probe {
@@ -150,7 +150,7 @@ impl<D: Design> Machine<D> {
         self.crash_point(at);
     }
 
-    /// A transaction is acknowledged, or its abort is.
+    /// Notes that a transaction, or its abort, is acknowledged.
     pub(super) fn acknowledge(&mut self, id: CoreId, at: Cycle) {
         self.counts.transactions += 1;
         let aborted = self.cores[id].aborted.take();
@@ -172,7 +172,7 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A core hears that a transaction, and those before it, are durable.
+    /// Tells a core that a transaction and those before it are durable.
     pub(super) fn announce(&mut self, id: CoreId, tx: TxId, at: Cycle) {
         let commits = &mut self.cores[id].commits;
         while let Some(&(other, began)) = commits.front()
@@ -190,7 +190,7 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A thread has come to a store, or to the border of a transaction: whether it is to move to
+    /// Whether a thread that has come to a store, or to the border of a transaction, is to move to
     /// another core first.
     #[inline]
     pub(crate) fn is_to_move(&mut self, id: CoreId) -> bool {
@@ -199,9 +199,9 @@ impl<D: Design> Machine<D> {
         *left == 0
     }
 
-    /// A thread, whose core has nothing under way, moves to the core that is idle; what it had in
-    /// its caches stays behind. Numbers are those of threads, so the cores change theirs. Returns
-    /// when it goes on.
+    /// Moves a thread, whose core has nothing under way, to the idle core, and returns when it goes
+    /// on. The lines that it had in its caches stay behind. A core number stands for a thread, so
+    /// the two cores swap their numbers.
     pub(crate) fn migrate(&mut self, id: CoreId) -> Cycle {
         let idle = CoreId(self.cores.cores());
         let at = self.cores[id].timing.clock();
@@ -216,7 +216,7 @@ impl<D: Design> Machine<D> {
         at + config.cycles(config.core.t_switch)
     }
 
-    /// The current transaction of a core.
+    /// Returns the current transaction of a core.
     pub(crate) fn current_tx(&self, id: CoreId) -> Option<TxId> {
         self.cores[id].tx
     }
@@ -259,8 +259,8 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A flush has dispatched: where one store is in flight at a time, so is one flush, and the
-    /// next store or flush leaves when it is answered.
+    /// Makes later stores wait for a flush that has dispatched, where one store is in flight at a
+    /// time: the next store or flush then leaves when this flush is answered.
     pub(crate) fn hold_stores(&mut self, id: CoreId) {
         let timing = &self.cores[id].timing;
         let sent = timing.drained();
@@ -276,16 +276,16 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A locked operation is a fence for what was flushed or stored past the caches: when that is
-    /// durable, which hardware without flushes has nothing of.
+    /// Returns when the lines that a core flushed, or stored past the caches, are durable: a locked
+    /// operation is a fence for them.
     pub(crate) fn fence_before_lock(&mut self, id: CoreId) -> Progress {
         let at = self.cores[id].timing.clock();
         self.send_all_combined(id, at);
         self.below.fence(id, at)
     }
 
-    /// A locked operation on a lock's line, behind its fence: since when the lock is free, if it
-    /// is. If not, the core is to be parked, and has the lock when it is woken.
+    /// Takes a lock behind the fence of its locked operation, and returns since when the lock was
+    /// free. If it is not free, the caller parks the core, which has the lock when it is woken.
     pub(crate) fn lock(&mut self, id: CoreId, lock: LockId) -> Option<Cycle> {
         if let Some(probe) = &mut self.probe {
             probe.locked(id);
@@ -293,7 +293,8 @@ impl<D: Design> Machine<D> {
         self.locks.take(id, lock)
     }
 
-    /// A core gives a lock back; the one that waited longest has it when the line has moved.
+    /// Gives a core's lock back. The core that has waited longest has the lock when its line has
+    /// moved there.
     pub(crate) fn unlock(&mut self, id: CoreId, lock: LockId) {
         let stored = self.cores[id].timing.stored();
         if let Some(next) = self.locks.release(id, lock, stored) {
@@ -302,13 +303,13 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A core goes on with its turn; since when, if it has begun.
+    /// Takes a core's turn, and returns since when the turn runs, if it has begun.
     pub(crate) fn take_turn(&mut self, id: CoreId, turn: u64) -> Option<Cycle> {
         self.turns.take(id, turn)
     }
 
-    /// A core, whose stores have left it, passes its turn on, which takes as long as a line does
-    /// that moves.
+    /// Passes on the turn of a core whose stores have left it. That takes as long as moving a line
+    /// from one core to another.
     pub(crate) fn pass_turn(&mut self, id: CoreId) {
         let at = self.cores[id].timing.clock() + self.below.shape.times.transfer;
         if let Some(next) = self.turns.pass(at) {

@@ -10,8 +10,9 @@ use crate::workload::Ptr;
 use crate::write_combining::Room;
 
 impl<D: Design> Machine<D> {
-    /// When a store past the caches finds room in a write-combining buffer: the oldest is sent if
-    /// none is free. Nothing: nobody knows; the core is then to be parked, and asks again.
+    /// Returns when a store past the caches finds room in a write-combining buffer. If no buffer is
+    /// free, the oldest is sent. If it is not known yet when one will be free, the answer is none:
+    /// the caller parks the core, and asks again later.
     pub(crate) fn room_to_combine(&mut self, id: CoreId, line: Line) -> Option<Cycle> {
         loop {
             // One store leaves a cycle.
@@ -30,9 +31,9 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A store of words in one line past the caches: into a write-combining buffer that has room at
-    /// `room`, and that is sent when it is full. Returns what each word held; of those in
-    /// persistent memory the design has to be told ([`Machine::tell_past_caches`]).
+    /// Stores words of one line past the caches, into a write-combining buffer that has room at
+    /// `room` and is sent when it is full. Returns what each word held before. The caller has to
+    /// tell the design of each word in persistent memory ([`Machine::tell_past_caches`]).
     pub(crate) fn store_past_caches(
         &mut self,
         id: CoreId,
@@ -46,7 +47,7 @@ impl<D: Design> Machine<D> {
             self.cut_before_store(id, line);
         }
         self.combines = true;
-        // Its own gathers both.
+        // The core's own buffer for the line gathers the earlier stores and this one.
         self.send_combined_line_of(|owner| owner != id, id, line);
         let dirty = self.below.caches.clean(line, false);
         self.cores[id].timing.drops(line, now);
@@ -96,8 +97,8 @@ impl<D: Design> Machine<D> {
         progress
     }
 
-    /// A core stores to a line, or has it written back: what was stored there past the caches, by
-    /// whichever core, comes before that.
+    /// Sends what any core has stored to a line past the caches, before a core stores to that line
+    /// through the caches or has it written back.
     #[inline]
     pub(super) fn send_combined_line(&mut self, id: CoreId, line: Line) {
         if self.combines {
@@ -132,14 +133,15 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// Sends what every buffer has gathered, at `at`.
+    /// Sends what each of the core's buffers has gathered, at `at`.
     pub(super) fn send_all_combined(&mut self, id: CoreId, at: Cycle) {
         while let Some(write) = self.cores[id].combining.take_oldest() {
             self.send_combined(id, at, write);
         }
     }
 
-    /// Controllers have accepted at `at` what buffers sent: these are free when the answers come.
+    /// Frees the buffers whose writes controllers have accepted at `at`: each is free when its
+    /// answer has reached the core.
     pub(super) fn free_combining(&mut self, at: Cycle) {
         while let Some(id) = self.below.memory.take_combined() {
             let answer = at + self.below.shape.path;

@@ -1,4 +1,4 @@
-//! What a machine records for a timeline, if somebody asked for one.
+//! What a machine records for a timeline, if the caller asked for one.
 
 use crate::design::{Design, FenceKind};
 use crate::machine::Machine;
@@ -7,7 +7,7 @@ use crate::timeline::{Asked, Awaits, Happening, Recorded, Timeline};
 use crate::units::{CoreId, Cycle, TxId};
 
 impl<D: Design> Machine<D> {
-    /// Has a part of the run recorded.
+    /// Begins to record a timeline of the part of the run that was asked for.
     pub(crate) fn record_timeline(&mut self, asked: Asked) {
         let settings = &self.below.shape.config.controller;
         let (controllers, slots) = (settings.count as usize, settings.wpq as usize);
@@ -15,14 +15,14 @@ impl<D: Design> Machine<D> {
         self.below.memory.timeline = Some(Box::new(timeline));
     }
 
-    /// Measuring begins, and so does the timeline.
+    /// Starts the timeline with the measured region.
     pub(super) fn start_timeline(&mut self) {
         let Some(timeline) = &mut self.below.memory.timeline else { return };
         let part = timeline.start(self.started);
         self.record_part(&part);
     }
 
-    /// A crash point has passed.
+    /// Tells the timeline that a crash point has passed.
     pub(super) fn pass_on_timeline(&mut self, point: u64, at: Cycle) {
         let timeline = self.below.memory.timeline.as_mut();
         if let Some(part) = timeline.and_then(|timeline| timeline.pass(point, at)) {
@@ -38,7 +38,7 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// A core asks for something besides loads and stores.
+    /// Records a core's flush or fence.
     #[inline]
     pub(super) fn note_fence(&mut self, id: CoreId, kind: FenceKind, at: Cycle) {
         let Some(timeline) = &mut self.below.memory.timeline else { return };
@@ -52,14 +52,14 @@ impl<D: Design> Machine<D> {
         );
     }
 
-    /// A core hears that its transaction is aborted.
+    /// Records that a core hears of the abort of its transaction.
     pub(super) fn note_abort(&mut self, id: CoreId, tx: Option<TxId>, at: Cycle) {
         if let (Some(timeline), Some(tx)) = (&mut self.below.memory.timeline, tx) {
             timeline.at(at, Happening::Aborted(id, tx));
         }
     }
 
-    /// An event of the design is due.
+    /// Records an event of the design.
     #[inline]
     pub(super) fn note_event(&mut self, at: Cycle, event: &D::Event) {
         if let Some(timeline) = &mut self.below.memory.timeline
@@ -69,7 +69,7 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// The timeline, if one was asked for.
+    /// Ends the timeline and returns it, if one was asked for.
     pub(crate) fn take_timeline(&mut self) -> Option<Recorded> {
         let timeline = self.below.memory.timeline.take()?;
         let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());

@@ -1,4 +1,4 @@
-//! Translation, where it takes time: TLBs, page walks, and the leave to store.
+//! Translation, where it takes time: TLBs, page walks, and the design's permission to store.
 
 use crate::design::{Claim, Claimed, Design, Progress, TlbEvict, TlbFill};
 use crate::hooks::not_before;
@@ -6,13 +6,14 @@ use crate::machine::Machine;
 use crate::units::{CoreId, Cycle, Line, Page};
 
 impl<D: Design> Machine<D> {
-    /// Whether a line is translated: programs' data are, what a design or a log keeps is not.
+    /// Whether a line is translated: the data of programs are, those of a design or a log are not.
     #[inline]
     pub(crate) fn is_translated(&self, line: Line) -> bool {
         self.walks && line.address() < self.below.shape.log_base
     }
 
-    /// When a page whose number is known at `known` is translated, if the core's own TLBs have it.
+    /// Returns when a page whose number is known at `known` is translated, if the core's own TLBs
+    /// have it.
     #[inline]
     pub(crate) fn translation(&mut self, id: CoreId, page: Page, known: Cycle) -> Option<Cycle> {
         let cycles = self.below.tlbs.hit(id, page)?;
@@ -21,12 +22,14 @@ impl<D: Design> Machine<D> {
         if cycles == 0 && ready == front {
             return Some(known);
         }
-        // An address that was known long ago was not looked up before its instruction came.
+        // An address that was known long ago was still looked up only when its instruction
+        // dispatched.
         Some(known.max(ready) + cycles)
     }
 
     /// Walks the page table for a page that the core's TLBs lack and whose number is known at
-    /// `known`: when its translation is there. Nothing: the core is to be parked, and to ask again.
+    /// `known`. Returns when the translation is there; if none, the caller parks the core and asks
+    /// again.
     pub(crate) fn translate(&mut self, id: CoreId, page: Page, known: Cycle) -> Option<Cycle> {
         let now = self.cores[id].timing.clock();
         let front = self.cores[id].timing.front();
@@ -53,8 +56,8 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// Reads the last level of the page table, through the core's caches; the levels above are
-    /// taken to be in the walker's own caches.
+    /// Reads the last level of the page table, through the core's caches; the upper levels are
+    /// assumed to be in the walker's own caches.
     fn walk(&mut self, id: CoreId, page: Page, start: Cycle) -> Cycle {
         let line = self.design.page_table(page);
         self.counts.accesses.walks += 1;
