@@ -1,5 +1,5 @@
 //! A core's time: when its instructions dispatch, when its loads and stores are done, and why it
-//! waited. A core keeps time; what its accesses do is the machine's business.
+//! waited. A core only keeps time; the machine carries out its accesses.
 
 use std::collections::VecDeque;
 
@@ -13,21 +13,22 @@ mod stores;
 
 /// Timing of one core: an out-of-order window, or in order with a store buffer.
 ///
-/// The window is a model of timestamps. An instruction dispatches when there is room in the
-/// reorder buffer and in the load or store queue; a load starts when its address is known and takes
-/// what the hierarchy says; retirement is in order; stores leave in order after they retire, their
-/// lines having been asked for when they dispatched (TSO), or one by one, each asking when its turn
-/// comes ([`Core::sends_one_store`]). A fence or a commit retires when it is
-/// done; until then younger loads and arithmetic go on as far as the reorder buffer reaches, and
-/// younger stores wait for it in the store queue ([`Core::hold`]). So the core has two times: the
-/// [`front`](Core::front), at which instructions dispatch, and the [`clock`](Core::clock) of what
-/// others see of it, which a fence puts ahead. What is not modelled: functional units, branch
+/// The window is a model of timestamps. An instruction dispatches when there is room in the reorder
+/// buffer and in the load or store queue; a load starts when its address is known and takes as long
+/// as the hierarchy answers; retirement is in order; stores leave in order after they retire. They
+/// ask for their lines when they dispatch (TSO), or one by one, each when its turn comes
+/// ([`Core::sends_one_store`]). A fence or a commit retires when it is done; until then younger
+/// loads and arithmetic go on as far as the reorder buffer reaches, and younger stores wait for it
+/// in the store queue ([`Core::hold`]). So the core has two times: the [`front`](Core::front), at
+/// which instructions dispatch, and the [`clock`](Core::clock), at which others see its accesses,
+/// and which a fence moves ahead of the front. What is not modelled: functional units, branch
 /// mispredictions, instruction fetch. See docs/model.md.
 #[derive(Clone, Debug)]
 pub struct Core {
     /// When the next instruction dispatches.
     front: u64,
-    /// When the newest store, or what waited with it for a fence, took effect or will.
+    /// The time before which others see nothing new of the core, since a store waits for a fence or
+    /// commit, or for room ([`Core::hold_until`]).
     held: u64,
     /// Instructions dispatched in this cycle.
     used: u64,
@@ -36,24 +37,24 @@ pub struct Core {
     lq: u64,
     sq: usize,
     in_order: bool,
-    /// Whether a store that waits for a fence holds up what follows it.
+    /// Whether a store that waits for a fence keeps younger instructions from dispatching.
     dispatches_in_order: bool,
     /// Whether a store or flush leaves only when the one before it is answered.
     one_store: bool,
-    /// Cycles from when a store leaves that hits until the next one may.
+    /// Cycles from when a store that hits leaves until the next store may leave.
     store_time: u64,
     instructions: u64,
     loads: u64,
-    /// What retires late, in program order.
+    /// Instructions that retire late, in program order.
     late: VecDeque<Late>,
-    /// What the first of it keeps from dispatching.
+    /// What the first of them keeps from dispatching.
     bound: Bound,
-    /// When the newest that retires late does.
+    /// When the newest of them retires.
     late_until: u64,
     retired: u64,
     barrier: Barrier,
-    /// When the newest stores are done, in program order: those that have not left, and some that
-    /// have.
+    /// When the newest stores leave, in program order: those still in the store queue, and some
+    /// that have left since.
     stores: VecDeque<u64>,
     stored: u64,
     /// When the next flush may leave.
@@ -62,17 +63,17 @@ pub struct Core {
     /// Lines on their way, and when they arrive.
     coming: Vec<(Line, u64)>,
     misses_until: u64,
-    /// Lines that the core took out of the caches, and when.
+    /// Lines that the core took out of the caches, and when each has gone.
     dropped: Vec<(Line, u64)>,
     stalls: [u64; Stall::ALL.len()],
     hit: u64,
-    /// What it waited for and when, if somebody asked.
+    /// What the core waited for, and when, if a timeline was asked for.
     pub waits: Option<Box<Recorder<Stall>>>,
 }
 
 /// A load, fence or commit that retires late: its numbers among instructions and loads, when it
-/// retires if nothing ahead of it is later ([`OPEN`] if nobody knows yet), and what who waits for
-/// it is said to wait for.
+/// retires if nothing ahead of it is later ([`OPEN`] if that is not known yet), and the stall that
+/// is counted for waiting until then.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     instruction: u64,
@@ -81,8 +82,8 @@ struct Late {
     stall: Stall,
 }
 
-/// What the first that retires late keeps from dispatching: the numbers that the next instruction
-/// and the next load must not reach before it has left.
+/// What the first instruction that retires late keeps from dispatching: the numbers that the next
+/// instruction and the next load must not reach before it has retired.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     instruction: u64,
@@ -90,18 +91,18 @@ struct Bound {
 }
 
 impl Bound {
-    /// Nothing retires late.
+    /// The bound when nothing retires late.
     const NONE: Bound = Bound { instruction: u64::MAX, load: u64::MAX };
 }
 
-/// The time of what nobody knows the time of yet.
+/// A time that is not known yet.
 const OPEN: u64 = u64::MAX;
 
 /// A fence or commit that younger stores, fences and commits wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Barrier {
     None,
-    /// It is done at this time, or at a time that is still open.
+    /// It is done at this time, or at a time that is still [`OPEN`].
     Until(u64, Stall),
 }
 
@@ -142,8 +143,9 @@ impl Core {
         }
     }
 
-    /// The time of what the core does now as others see it: when the next instruction dispatches,
-    /// and not before the fence or commit that the last store, flush or fence waited for.
+    /// The time at which others see what the core does now: when the next instruction dispatches,
+    /// but not before the end of the fence or commit that the last store, flush or fence waited
+    /// for.
     #[inline]
     pub fn clock(&self) -> Cycle {
         Cycle(self.front.max(self.held))
@@ -170,15 +172,16 @@ impl Core {
     pub fn reset_counts(&mut self) {
         self.stalls = [0; Stall::ALL.len()];
         self.instructions = 0;
-        // The window counts instructions by the same number, so it begins anew.
+        // The window numbers its instructions by the same counter, so it begins anew, too.
         self.late.clear();
         self.late_until = 0;
         self.loads = 0;
         self.look();
     }
 
-    /// Waits until `until`, for the given reason, and so does all that follows. Nothing if the
-    /// clock is there, even where the front is not: who must not be passed drains.
+    /// Waits until `until`, for the given reason, and makes all that follows wait, too. Does
+    /// nothing if the clock is at `until` already, even if the front is not: a caller that must
+    /// hold back the front, too, drains.
     pub fn wait(&mut self, until: Cycle, stall: Stall) {
         let clock = self.clock();
         if until > clock {
@@ -188,7 +191,7 @@ impl Core {
         }
     }
 
-    /// Counts what the clock advances by.
+    /// Counts the cycles that the clock advances by, and records them for a timeline.
     fn count_wait(&mut self, from: u64, until: u64, stall: Stall) {
         self.stalls[stall as usize] += until.saturating_sub(from);
         if let Some(waits) = &mut self.waits
@@ -198,8 +201,8 @@ impl Core {
         }
     }
 
-    /// Keeps the next instruction from dispatching before `until`, for the given reason. It costs
-    /// what the fence or commit behind which it would have dispatched does not cost already.
+    /// Keeps the next instruction from dispatching before `until`, for the given reason. Counts
+    /// only the part of the wait beyond the clock, since the fence or commit costs the part before.
     fn wait_to_dispatch(&mut self, until: u64, stall: Stall) {
         if until > self.front {
             self.count_wait(self.front.max(self.held), until, stall);
@@ -208,9 +211,9 @@ impl Core {
         }
     }
 
-    /// Keeps what others can see from happening before `until`: a store waits for a fence or
-    /// commit, or for room. Younger instructions dispatch meanwhile, if the core is one that lets
-    /// them.
+    /// Keeps what others can see from happening before `until`, since a store waits for a fence or
+    /// commit, or for room. Younger instructions dispatch meanwhile, unless the core dispatches in
+    /// order.
     pub fn hold_until(&mut self, until: Cycle, stall: Stall) {
         if self.dispatches_in_order {
             return self.wait(until, stall);
@@ -219,8 +222,8 @@ impl Core {
         self.held = self.held.max(until.0);
     }
 
-    /// Dispatches one instruction, which is a load or not. False: there is no room before the
-    /// fence or commit that is open is done.
+    /// Dispatches one instruction. Returns false if there is no room for it until the open fence or
+    /// commit is done.
     #[inline]
     #[must_use]
     pub fn dispatch(&mut self, load: bool) -> bool {
@@ -236,14 +239,14 @@ impl Core {
         true
     }
 
-    /// Whether the first that retires late has to leave before one more dispatches.
+    /// Whether the first instruction that retires late has to retire before one more dispatches.
     #[inline]
     fn is_bound(&self, load: bool) -> bool {
         let Bound { instruction, load: loads } = self.bound;
         self.instructions + 1 >= instruction || load && self.loads + 1 >= loads
     }
 
-    /// Looks at the first that retires late, which may be another one now.
+    /// Takes the bound from the first instruction that retires late, which may be another one now.
     fn look(&mut self) {
         self.bound = self.late.front().map_or(Bound::NONE, |first| Bound {
             instruction: first.instruction + self.rob,
@@ -251,8 +254,8 @@ impl Core {
         });
     }
 
-    /// Dispatches instructions that touch no memory, and returns how many have no room before the
-    /// fence or commit that is open is done.
+    /// Dispatches instructions that touch no memory, and returns how many have no room until the
+    /// open fence or commit is done.
     #[must_use]
     pub fn work(&mut self, mut instructions: u64) -> u64 {
         while instructions > 0 {
@@ -274,8 +277,8 @@ impl Core {
         0
     }
 
-    /// Waits until the reorder buffer, and for a load the load queue, has room for one more; false
-    /// if nobody knows when that will be.
+    /// Waits until the reorder buffer, and for a load the load queue, has room for one more.
+    /// Returns false if it is not known yet when that will be.
     fn make_room(&mut self, load: bool) -> bool {
         while self.is_bound(load) {
             let Some(&Late { retires, stall, .. }) = self.late.front() else { break };
@@ -283,7 +286,7 @@ impl Core {
                 return false;
             }
             self.wait_to_dispatch(retires, stall);
-            // Who has left by now is looked for when somebody needs the room, and not before.
+            // Those that have retired by now are removed only when their room is needed.
             while self.late.front().is_some_and(|first| first.retires <= self.front) {
                 self.late.pop_front();
             }
@@ -292,9 +295,10 @@ impl Core {
         true
     }
 
-    /// A fence or commit has dispatched that is done at a time that is known, or open until
-    /// [`Core::complete`]. Younger stores, and what orders them, wait for it in the store queue
-    /// ([`Core::settle`]): they take effect when it is done, while what follows them dispatches.
+    /// Holds younger stores back behind a fence or commit that has dispatched, which is done at a
+    /// known time, or at one that is open until [`Core::complete`]. Younger stores, flushes and
+    /// fences wait for it in the store queue ([`Core::settle`]) and take effect when it is done,
+    /// while what follows them dispatches.
     pub fn hold(&mut self, done: Option<Cycle>, stall: Stall) {
         debug_assert!(
             self.is_settled() || self.is_held_by_flush(),
@@ -305,7 +309,7 @@ impl Core {
             return;
         }
         self.barrier = Barrier::Until(done, stall);
-        // It is none of the loads itself: the next one is the first behind it.
+        // The fence is no load itself, so it takes the number of the next load.
         let (instruction, load) = (self.instructions, self.loads + 1);
         let retires = if done == OPEN { OPEN } else { self.retired.max(done) };
         if done != OPEN {
@@ -320,9 +324,10 @@ impl Core {
         self.one_store
     }
 
-    /// A flush has dispatched that is answered at a time that is known, or open until
-    /// [`Core::complete`], on a core that sends one store at a time. Younger stores and flushes
-    /// wait for it as for a fence; it retires by itself, so what follows dispatches.
+    /// Holds younger stores back behind a flush that has dispatched, on a core that sends one store
+    /// at a time. The flush is answered at a known time, or at one that is open until
+    /// [`Core::complete`]. Younger stores and flushes wait for it as for a fence, but it retires
+    /// without its answer, so other instructions dispatch.
     pub fn hold_stores(&mut self, answered: Option<Cycle>) {
         let answered = answered.map_or(OPEN, |at| at.0);
         if answered > self.clock().0 {
@@ -330,21 +335,22 @@ impl Core {
         }
     }
 
-    /// Whether it is a flush that holds back a store. A fence behind it waits for it in any case.
+    /// Whether a flush, rather than a fence or commit, holds stores back. A fence behind it waits
+    /// for it in any case.
     #[inline]
     pub fn is_held_by_flush(&self) -> bool {
         matches!(self.barrier, Barrier::Until(_, Stall::StoreBuffer))
     }
 
-    /// The fence, commit or flush whose time was open is done at `at`: what came after a fence or
-    /// commit retires after it, since nothing leaves the window before what is ahead of it.
+    /// Completes the fence, commit or flush whose time was open, at `at`. What came after a fence
+    /// or commit retires after it, since retirement is in order.
     pub fn complete(&mut self, at: Cycle) {
         let Barrier::Until(OPEN, stall) = self.barrier else { return };
         self.barrier = Barrier::Until(at.0, stall);
         if stall == Stall::StoreBuffer {
             return;
         }
-        // It is one of the last, since what follows it soon waits for it.
+        // It is one of the last, since the instructions that follow it soon wait for it.
         if let Some(open) = self.late.iter_mut().rev().find(|late| late.retires == OPEN) {
             open.retires = at.0;
         }
@@ -352,7 +358,8 @@ impl Core {
         self.retired = self.retired.max(at.0);
     }
 
-    /// What a fence or commit whose time is open is waited for, if there is one.
+    /// The stall that is counted for the fence, commit or flush whose time is open, if there is
+    /// one.
     #[inline]
     pub fn open(&self) -> Option<Stall> {
         match self.barrier {
@@ -361,14 +368,14 @@ impl Core {
         }
     }
 
-    /// Whether no fence or commit holds back a store.
+    /// Whether no fence, commit or flush holds stores back.
     #[inline]
     pub fn is_settled(&self) -> bool {
         self.barrier == Barrier::None
     }
 
-    /// A store has come to the fence or commit that holds it back, whose time is known. It happens
-    /// when that is done.
+    /// Makes the next store wait for the fence, commit or flush that holds it back, whose time is
+    /// known.
     pub fn settle(&mut self) {
         if let Barrier::Until(at, stall) = std::mem::replace(&mut self.barrier, Barrier::None) {
             assert!(at != OPEN, "a core is parked while the time of its fence is open");
@@ -382,8 +389,8 @@ impl Core {
         self.in_order
     }
 
-    /// A load that hits the first level and whose address is known at `known`: when its value is
-    /// there. A line that is still on its way makes it wait.
+    /// Makes a load that hits the first level and whose address is known at `known`, and returns
+    /// when its value is there. It waits for a line that is still on its way.
     #[inline]
     pub fn load_hit(&mut self, line: Line, known: Cycle) -> Cycle {
         let start = known.0.max(self.front);
@@ -403,15 +410,15 @@ impl Core {
         Cycle(done)
     }
 
-    /// When a line that is on its way arrives; 0 for any other.
+    /// Returns when a line that is on its way arrives; 0 for any other line.
     #[inline]
     fn arrival(&self, line: Line) -> u64 {
         let coming = self.coming.iter().rev().find(|(coming, _)| *coming == line);
         coming.map_or(0, |&(_, done)| done)
     }
 
-    /// The core takes a line out of the caches at `at`: behind the fence that this waited for,
-    /// nobody asks for the line again before.
+    /// Notes that the core takes a line out of the caches at `at`: the core's own later misses of
+    /// that line start no earlier.
     pub fn drops(&mut self, line: Line, at: Cycle) {
         let front = self.front;
         if at.0 > front {
@@ -420,8 +427,8 @@ impl Core {
         }
     }
 
-    /// When a miss of a line whose address is known at `known` can start, and the place that it
-    /// takes.
+    /// Returns when a miss of a line whose address is known at `known` can start, and the place
+    /// that it takes.
     pub fn miss_start(&self, line: Line, known: Cycle) -> (usize, Cycle) {
         let dropped = self.dropped.iter().filter(|(dropped, _)| *dropped == line);
         let dropped = dropped.map(|&(_, at)| at).max().unwrap_or(0);
@@ -430,9 +437,11 @@ impl Core {
         (place, Cycle(start))
     }
 
-    /// A load that missed: its value is there at `done`.
+    /// Makes a load that missed and whose line arrives at `done`, and returns when its value is
+    /// there.
     pub fn load_miss(&mut self, place: usize, line: Line, done: Cycle) -> Cycle {
-        // It may have missed the first level only, and be on its way to the second.
+        // The load may have missed the first level only, while its line is still on its way to the
+        // second.
         let done = match self.misses_until > done.0 {
             true => done.max(Cycle(self.arrival(line))),
             false => done,
@@ -465,7 +474,8 @@ impl Core {
     fn retire_late(&mut self, done: u64) {
         self.retired = self.retired.max(done);
         let retires = self.retired;
-        // What retires with the one ahead of it keeps nothing from dispatching that this does not.
+        // A load that retires together with the one ahead of it holds back nothing that the one
+        // ahead does not.
         if retires != self.late_until {
             let (instruction, load) = (self.instructions, self.loads);
             self.append_late(Late { instruction, load, retires, stall: Stall::LoadMiss });
@@ -488,7 +498,8 @@ impl Core {
         }
     }
 
-    /// The store queue is full of stores of which some may have left.
+    /// Waits for the oldest entry of a full store queue, and removes the stores that have left by
+    /// then.
     fn make_room_among_stores(&mut self) {
         let Some(first) = self.stores.pop_front() else { return };
         self.wait_to_dispatch(first, Stall::StoreBuffer);
@@ -497,7 +508,7 @@ impl Core {
         }
     }
 
-    /// Goes on at `at`, for which it waited for the given reason.
+    /// Lets the core go on at `at`, after a wait for the given reason.
     pub fn resume(&mut self, at: Cycle, stall: Stall) {
         match stall {
             Stall::LoadMiss => self.put_off(at, stall),
@@ -506,8 +517,8 @@ impl Core {
         }
     }
 
-    /// A load waits until `until` for its turn or its value, and dispatches as much later: the
-    /// front stays as far behind the clock as it was.
+    /// Makes a load wait until `until` for its turn or its value. It dispatches later by the same
+    /// time, so the front stays as far behind the clock as it was.
     fn put_off(&mut self, until: Cycle, stall: Stall) {
         if self.dispatches_in_order {
             return self.wait(until, stall);

@@ -1,5 +1,5 @@
-//! Where programs wait for each other: locks, first come, first served, and turns, in which one
-//! goes on after the other as it was when they were recorded.
+//! Where programs wait for each other: locks, which are first come, first served, and turns, which
+//! repeat the order in which the programs went on when they were recorded.
 
 use std::collections::VecDeque;
 
@@ -15,13 +15,13 @@ pub struct Locks {
 #[derive(Clone, Debug, Default)]
 struct Lock {
     holder: Option<CoreId>,
-    /// When the store that gave it back last was visible.
+    /// When the store that last gave the lock back became visible.
     free_since: Cycle,
     waiting: VecDeque<CoreId>,
 }
 
 impl Locks {
-    /// Takes a lock, or waits for it; since when it is free, if it is.
+    /// Takes a lock and returns since when it was free, or queues the core for it if it is taken.
     pub fn take(&mut self, core: CoreId, lock: LockId) -> Option<Cycle> {
         let index = lock.0 as usize;
         if index >= self.locks.len() {
@@ -37,7 +37,8 @@ impl Locks {
         None
     }
 
-    /// Gives a lock back with a store that is visible at `at`; who has it now, if somebody waited.
+    /// Gives a lock back with a store that is visible at `at`, and returns the core that has it
+    /// now, if one waited.
     pub fn release(&mut self, core: CoreId, lock: LockId, at: Cycle) -> Option<CoreId> {
         let lock = &mut self.locks[lock.0 as usize];
         assert_eq!(lock.holder, Some(core), "a program gives back a lock that it has");
@@ -47,17 +48,17 @@ impl Locks {
     }
 }
 
-/// Turns, numbered from 0 on: each begins when the one before was passed on.
+/// Turns, numbered from 0 on: each begins when the one before it is passed on.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     now: u64,
-    /// When that one began.
+    /// When the present turn began.
     since: Cycle,
     waiting: Vec<(CoreId, u64)>,
 }
 
 impl Turns {
-    /// Since when a turn may be taken, if it has begun; who takes it waits otherwise.
+    /// Takes a turn and returns since when it runs, or queues the core for it if it has not begun.
     pub fn take(&mut self, core: CoreId, turn: u64) -> Option<Cycle> {
         if turn <= self.now {
             return Some(self.since);
@@ -66,7 +67,7 @@ impl Turns {
         None
     }
 
-    /// The next turn begins; who waits for it.
+    /// Begins the next turn, and returns the core that waits for it, if any.
     pub fn pass(&mut self, at: Cycle) -> Option<CoreId> {
         self.now += 1;
         self.since = at;
@@ -75,7 +76,7 @@ impl Turns {
     }
 }
 
-/// Where a lock lies: a line of its own in volatile memory.
+/// Returns where a lock lies: a line of its own in volatile memory.
 pub fn lock_line(lock: LockId) -> Ptr {
     Ptr::to(DRAM_BASE + u64::from(lock.0) * LINE_BYTES)
 }

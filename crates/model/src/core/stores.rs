@@ -1,12 +1,12 @@
-//! When stores ask for their lines and leave the core, and who waits until they have.
+//! When stores ask for their lines and leave the core, and the waits until they have left.
 
 use super::Core;
 use crate::meters::Stall;
 use crate::units::{Cycle, Line};
 
 impl Core {
-    /// The newest store takes effect, and leaves, at `until`: it keeps its place in the store queue
-    /// so long, and what others see next comes after it.
+    /// Makes the newest store take effect, and leave, no earlier than `until`. It keeps its place
+    /// in the store queue until then, and others see the core's next access after it.
     pub fn hold_store(&mut self, until: Cycle, stall: Stall) {
         if until > self.clock() {
             self.hold_until(until, stall);
@@ -14,7 +14,7 @@ impl Core {
         }
     }
 
-    /// A store that hits the first level.
+    /// Takes the newest store, which hits the first level, into the store queue.
     #[inline]
     pub fn store_hit(&mut self, line: Line) {
         let mut ready = self.retired.max(self.clock().0);
@@ -25,14 +25,15 @@ impl Core {
         self.stores.push_back(self.stored);
     }
 
-    /// A store past the caches: it leaves to a write-combining buffer.
+    /// Takes the newest store, which goes past the caches to a write-combining buffer, into the
+    /// store queue.
     pub fn store_past(&mut self) {
         self.stored = (self.stored + 1).max(self.retired.max(self.clock().0) + 1);
         self.stores.push_back(self.stored);
     }
 
-    /// The newest store leaves at `at` at the earliest: until then the core does not know where to,
-    /// or there is no room for it.
+    /// Makes the newest store leave no earlier than `at`, since its address is not translated, or
+    /// there is no room for it, before.
     pub fn delay_store(&mut self, at: Cycle) {
         if at.0 > self.stored {
             self.stored = at.0;
@@ -40,8 +41,9 @@ impl Core {
         }
     }
 
-    /// When a store that misses asks for its line, if its miss begins at `start`: at once, but in
-    /// order, or where one store is in flight at a time, when its turn comes.
+    /// Returns when a store that misses asks for its line, if its miss begins at `start`: at once,
+    /// unless the core is in order or has one store in flight at a time. It then asks when its turn
+    /// comes.
     pub fn asks(&self, start: Cycle) -> Cycle {
         if self.in_order || self.one_store {
             let retired = self.retired.max(self.clock().0);
@@ -51,8 +53,8 @@ impl Core {
         }
     }
 
-    /// A store that missed, from `start` on: it [asks](Core::asks) for its line at `asked`, which
-    /// is there at `done`.
+    /// Takes the newest store, which misses from `start` on, into the store queue. It
+    /// [asks](Core::asks) for its line at `asked`, and the line is there at `done`.
     pub fn store_miss(
         &mut self,
         place: usize,
@@ -64,8 +66,8 @@ impl Core {
         let arrives = if self.in_order {
             done
         } else {
-            // A load that wants the line asks for it itself, before the store's turn if one store
-            // is in flight at a time; or it has asked before, and the line is not here yet.
+            // A load of the line asks for it by itself, before the store's turn if one store is in
+            // flight at a time; or a load has asked already, and the line is still on its way.
             (start + done.since(asked)).max(Cycle(self.arrival(line)))
         };
         self.take_miss(place, line, arrives);
@@ -85,21 +87,22 @@ impl Core {
         self.all_retired().max(Cycle(self.stored))
     }
 
-    /// When a flush that has dispatched leaves: behind everything before it, and one in a cycle.
+    /// Returns when a flush that has dispatched leaves: after everything before it, one flush a
+    /// cycle.
     pub fn flushed(&mut self) -> Cycle {
         let leaves = self.drained().max(Cycle(self.flushes_from));
         self.flushes_from = leaves.0 + 1;
         leaves
     }
 
-    /// Waits until everything has retired and every store has left; nothing passes.
+    /// Waits until everything has retired and every store has left, and dispatches nothing before.
     pub fn drain(&mut self, stall: Stall) {
         let drained = self.drained();
         self.wait(drained, stall);
         self.front = self.front.max(drained.0);
     }
 
-    /// Does the same at the border of a transaction, which is no fence: what it waits for are the
+    /// Drains at the border of a transaction, which is no fence, so the wait is counted for the
     /// loads, and then the stores, before it.
     pub fn drain_at_border(&mut self) {
         self.wait(self.all_retired(), Stall::LoadMiss);

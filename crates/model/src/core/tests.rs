@@ -70,7 +70,7 @@ fn a_hit_on_a_line_under_way_waits_for_it() {
     assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300), "another miss came after");
 }
 
-/// A store has asked for the line, and does not fill the reorder buffer. The load does.
+/// The store that asked for the line does not keep the reorder buffer full; the load does.
 #[test]
 fn a_load_of_a_line_under_way_retires_when_it_is_there() {
     let mut core = core(|config| config.core.rob = 100);
@@ -271,7 +271,7 @@ fn misses_of_stores_overlap_unless_one_store_is_in_flight() {
     }
 }
 
-/// Unlike a fence it has retired, and unlike a store its answer may be open.
+/// Unlike a fence, the flush has retired; unlike a store, it may be answered at an open time.
 #[test]
 fn a_flush_that_is_in_flight_alone_holds_back_stores_and_nothing_else() {
     let mut core = core(|config| (config.core.rob, config.core.stores_in_flight) = (100, 1));
