@@ -32,11 +32,11 @@ mod on_core;
 use on_core::{Front, OnCore};
 
 /// Bytes of the stack on which a program runs, as many as a process commonly has. SQLite's deepest
-/// recursion, which its own limits bound, takes 3 MiB (a pattern of `LIKE`); only what was once in
-/// use takes memory of the host.
+/// recursion, which its own limits bound, takes 3 MiB (a pattern of `LIKE`). Only the pages that a
+/// program has touched take memory of the host.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Does something on a stack as large as a program's, whatever thread asks for it.
+/// Runs `work` on a stack as large as a program's, whatever thread calls this.
 ///
 /// # Errors
 /// When the host has no room for the stack.
@@ -44,26 +44,26 @@ pub fn on_program_stack<R>(work: impl FnOnce() -> R) -> std::io::Result<R> {
     Ok(corosensei::on_stack(DefaultStack::new(STACK_BYTES)?, work))
 }
 
-/// What is shared with whoever watches a run, or wants it to end.
+/// What a run shares with the caller that watches it, or wants it to end.
 #[derive(Debug, Default)]
 pub struct Control {
     /// Set to end the run soon; shared by the runs that one request makes.
     pub cancelled: Arc<AtomicBool>,
-    /// Transactions done.
+    /// Transactions done so far.
     pub done: AtomicU64,
     /// Transactions to be done; 0 while that is not known.
     pub total: AtomicU64,
-    /// Which part of the work that is, in words; nothing if there are no parts.
+    /// The part of the work that is under way, in words; empty if there are no parts.
     pub part: Mutex<String>,
-    /// Threads of the host for what consists of many runs: one if this is 0.
+    /// Threads of the host for a request of many runs; 0 stands for one.
     pub threads: usize,
 }
 
-/// One run of a workload on a machine, whatever design is on that.
+/// One run of a workload on a machine, whatever the machine's design.
 pub struct Run<'a> {
     /// The machine.
     pub config: &'a Config,
-    /// Cores, each of which runs a program.
+    /// The number of cores, each of which runs a program.
     pub cores: u8,
     /// The workload; not populated yet.
     pub workload: Box<dyn Workload>,
@@ -71,24 +71,25 @@ pub struct Run<'a> {
     pub warmup: u64,
     /// Transactions of each core in the measured region.
     pub transactions: u64,
-    /// Whether nobody may run ahead, not even on what it holds itself.
+    /// Whether no core may run ahead, not even on lines that its own first level holds.
     pub exact: bool,
     /// Whether ordering points and epochs are counted.
     pub epochs: bool,
-    /// What part of the run is recorded, if any is.
+    /// The part of the run that is recorded, if any is.
     pub timeline: Option<Asked>,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
     /// What the machine boots from, if it is not new, and the seed of the programs' random numbers.
     pub boot: Option<(&'a Remains, u64)>,
-    /// Called when the measured region begins; for whoever measures the host.
+    /// Called when the measured region begins, for a caller that measures the host.
     pub started: Rc<dyn Fn()>,
-    /// Who watches.
+    /// What the run shares with the caller that watches it.
     pub control: &'a Control,
 }
 
 impl<'a> Run<'a> {
-    /// A run on a new machine of one transaction of each core, of which nothing else is asked.
+    /// A run of one transaction of each core on a new machine, without counts, timeline or
+    /// campaign.
     pub fn new(
         config: &'a Config,
         cores: u8,
@@ -119,7 +120,7 @@ pub struct Outcome {
     pub report: Report,
     /// What the crash campaign found, if there was one.
     pub crashes: Option<Crashes>,
-    /// What was recorded, if anything was to be.
+    /// The timeline that was recorded, if one was asked for.
     pub timeline: Option<Recorded>,
 }
 
@@ -135,28 +136,28 @@ pub struct Crashes {
     /// Whether an image could have been wrong
     /// ([`has_something_to_check`](Probe::has_something_to_check)).
     pub checked: bool,
-    /// What of each core was acknowledged, and announced as durable, by the end of the run.
+    /// For each core, what was acknowledged, and announced as durable, by the end of the run.
     pub promises: Vec<Promises>,
-    /// What the design saved at the first ones.
+    /// What the design saved at the power failures.
     pub saved: Saved,
-    /// What recovery took after them.
+    /// How much recovery read and wrote.
     pub recovery: Recovery,
-    /// Writes under way at them that arrived in the order of timing alone ([`Probe::untried`]).
+    /// Writes under way at power failures that arrived in the order of timing alone
+    /// ([`Probe::untried`]).
     pub untried: u64,
-    /// If the workload has a checker, what it was asked about.
+    /// What the workload's checker was asked about, if it has one.
     pub checker: Option<Shown>,
-    /// What was wrong after them.
+    /// What was wrong after power failures.
     pub violations: Vec<Violation>,
     /// The recovered images that were kept, in the order of their crash points.
     pub kept: Vec<Remains>,
-    /// If the order of stores was checked: images that were checked, and whether the one that was
-    /// asked about was allowed, and was seen.
+    /// Images that were checked, if the order of stores was.
     pub images: u64,
     /// Power failures that may leave more images than were checked.
     pub sampled: u64,
-    /// See `images`.
+    /// Whether the image that was asked about was allowed, if the order of stores was checked.
     pub allowed: bool,
-    /// See `images`.
+    /// Whether that image was seen.
     pub seen: bool,
 }
 
@@ -165,12 +166,12 @@ pub struct Crashes {
 pub enum Failure {
     /// The workload could not go on.
     Stopped(Stop),
-    /// The host has no room.
+    /// The host has no room for the run.
     Host(std::io::Error),
-    /// Every core waits, and nothing is due, or events follow each other and no core goes on, or
-    /// booting does not end: a defect of the design.
+    /// Every core waits and nothing is due, or events follow each other and no core goes on, or
+    /// booting does not end. Each is a defect of the design.
     Deadlock(String),
-    /// A script raised this of the image from which the machine was to boot.
+    /// A script raised this error about the image from which the machine was to boot.
     Raised(String),
 }
 
@@ -204,11 +205,11 @@ impl<D: Design> Shared<D> {
 /// A program's coroutine.
 type Thread = Coroutine<(), (), Step, DefaultStack>;
 
-/// Makes the coroutine of a core: [`thread`], with what the library is set up with.
+/// Makes the coroutine of a core: [`thread`], bound to the setup of the library.
 type MakesThread<'a, D> =
     dyn Fn(Shared<D>, CoreId, Box<dyn Program>, Count, Watch) -> Result<Thread, Failure> + 'a;
 
-/// What differs between the designs that stand on one kind of hardware.
+/// What differs between the systems that stand on one hardware design.
 struct Stands<'a, D: Design> {
     card: Card,
     firmware: Rc<dyn Firmware>,
@@ -217,8 +218,8 @@ struct Stands<'a, D: Design> {
     thread: &'a MakesThread<'a, D>,
 }
 
-/// Runs programs on a machine with a design of these parameters and rules, of which this is said
-/// ([`System::CARD`], unless it is known only when it is loaded).
+/// Runs programs on a machine with a design of these parameters and rules. The card is
+/// [`System::CARD`], unless the design is known only when it is loaded.
 ///
 /// # Errors
 /// See [`Failure`].
@@ -271,7 +272,8 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
                 .map_err(Failure::Host)?;
         probe.heed(&run.control.cancelled);
         if let (Some(booted), Some((remains, _))) = (&booted, run.boot) {
-            // Of a line that is elsewhere, the physical line of its number holds anything.
+            // If a line was moved, the physical line with its number may hold anything, so the
+            // oracle compares that, too.
             for (line, _) in remains.placement().moved() {
                 probe.oracle.compare(line, machine.below.memory.durable());
             }
@@ -292,7 +294,8 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     let shared = Shared(Rc::new(UnsafeCell::new(machine)));
     let count = Count { warmup: run.warmup, transactions: run.transactions };
     let total = u64::from(run.cores) * (run.warmup + run.transactions);
-    // Of several runs one after the other, whoever knows has said how many there are in all.
+    // A caller that makes several runs, one after the other, has set the total of all of them
+    // already.
     let done = run.control.done.load(Ordering::Relaxed);
     run.control.total.fetch_max(done + total, Ordering::Relaxed);
     let mut threads = Vec::new();
@@ -310,7 +313,7 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     Ok(Outcome { report, crashes, timeline })
 }
 
-/// What a campaign found.
+/// Collects what a campaign found.
 fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
     let stores = probe.stores.as_ref();
     Crashes {
@@ -332,7 +335,7 @@ fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
     }
 }
 
-/// The campaign over a machine with these data.
+/// Makes the probe of a campaign over a machine with these data.
 fn probe(
     campaign: Campaign,
     durability: Durability,
@@ -353,7 +356,7 @@ fn probe(
     Ok(Probe::new(campaign, oracle, order, versions, workload, firmware))
 }
 
-/// Switches a machine on again over what recovery left.
+/// Switches a machine on again with the image that recovery left.
 fn boot<D: Design>(
     machine: &mut Machine<D>,
     switch_on: &dyn Fn(&mut Image<'_>) -> Result<D, PowerLoss>,
@@ -377,7 +380,7 @@ fn boot<D: Design>(
     image.remains(remains.cut).fill(&mut after);
     machine.design = design;
     machine.below.memory.install(&after);
-    // Programs see lines where they were before they were moved.
+    // Programs see a moved line at its own number, not at its physical line.
     for (line, physical) in remains.placement().moved() {
         *after.line_mut(line) = *machine.below.memory.durable().line(physical);
     }
@@ -390,7 +393,7 @@ fn boot<D: Design>(
     Ok(Booted { before, writes, damaged })
 }
 
-/// The first word of data that booting changed.
+/// Returns the first word of data that booting changed.
 fn damaged(recovered: &Image<'_>, booted: &Image<'_>, log_base: u64) -> Option<Word> {
     let placement = booted.placement();
     let in_place = booted.changed_lines().filter(|&line| placement.locate(line) == line);
@@ -400,7 +403,7 @@ fn damaged(recovered: &Image<'_>, booted: &Image<'_>, log_base: u64) -> Option<W
     words.filter(|&word| recovered.word(word) != booted.word(word)).min()
 }
 
-/// Resumes cores until all have finished; whether the run was cancelled.
+/// Resumes cores until all have finished, and returns whether the run was cancelled.
 fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<bool, Failure> {
     let mut cancelled = false;
     loop {
@@ -441,7 +444,7 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
     }
 }
 
-/// Who watches a run, for as long as it lasts.
+/// What a coroutine needs of the caller that watches the run.
 #[derive(Clone)]
 struct Watch {
     control: *const Control,
@@ -454,7 +457,8 @@ struct Count {
     transactions: u64,
 }
 
-/// The coroutine of one core: warm up, wait for the others, then the measured transactions.
+/// Makes the coroutine of one core: it warms up, waits for the others, and then runs the measured
+/// transactions.
 fn thread<S: System>(
     fixed: Rc<Fixed<S>>,
     shared: Shared<S::Hardware>,
@@ -479,7 +483,7 @@ fn thread<S: System>(
     }))
 }
 
-/// So many transactions of a program.
+/// Runs `count` transactions of a program.
 fn repeat(program: &mut dyn Program, count: u64, port: &mut dyn Port, core: CoreId) -> Step {
     let mut pm = Pm::simulated(port, core);
     (0..count).try_for_each(|_| program.transaction(&mut pm))
@@ -517,7 +521,7 @@ mod tests {
             image.see_through(Rc::clone(&placement));
             image
         };
-        // The line of that number is elsewhere: what lies there is nobody's.
+        // Line 1 was moved, so the physical line of that number holds no data.
         let log_base = Page(2).address();
         assert_eq!(damaged(&see(Line(1), 0), &see(Line(1), 7), log_base), None);
         let elsewhere = Page(3).line(1);

@@ -1,8 +1,8 @@
-//! The stack of the host's thread, for hooks that cannot run on that of a coroutine.
+//! The stack of the host's thread, for hooks that cannot run on a coroutine's stack.
 //!
 //! Programs run on coroutines, and so do the hooks that they reach. An interpreter compares the
 //! stack pointer with the bounds of its thread's stack (CPython from 3.14 on), and may need more
-//! than a coroutine has.
+//! stack than a coroutine has.
 
 use std::cell::Cell;
 use std::ptr;
@@ -10,11 +10,12 @@ use std::ptr;
 use corosensei::Yielder;
 
 thread_local! {
-    /// The coroutine that runs on this thread, if one does whose design asked for this.
+    /// The yielder of the coroutine that runs on this thread, if its design runs hooks on the
+    /// host's stack.
     static RUNNING: Cell<*const Yielder<(), ()>> = const { Cell::new(ptr::null()) };
 }
 
-/// What goes to the host's stack and back. The thread stays the same.
+/// Work that is carried to the host's stack. The thread stays the same.
 struct Carried<F>(F);
 
 // SAFETY: Nothing is sent to another thread: `on_parent_stack` asks for `Send` so that no reference
@@ -27,12 +28,13 @@ impl<R, F: FnOnce() -> R> Carried<F> {
     }
 }
 
-/// A coroutine runs on this thread from now on.
+/// Notes that a coroutine runs on this thread from now on.
 pub(crate) fn on_coroutine(yielder: &Yielder<(), ()>) {
     RUNNING.set(yielder);
 }
 
-/// Held while a coroutine is resumed: with its end, also by a panic, none runs on this thread.
+/// Held while a coroutine is resumed. Its drop, also by a panic, notes that no coroutine runs on
+/// this thread any more.
 pub(crate) struct OnHost;
 
 impl Drop for OnHost {
@@ -41,16 +43,16 @@ impl Drop for OnHost {
     }
 }
 
-/// Does something on the stack of the host's thread, wherever it is asked for. Only for a design
-/// that says so ([`ON_HOST_STACK`](crate::design::Design::ON_HOST_STACK)).
+/// Runs `work` on the stack of the host's thread, also when a coroutine calls this. Only for a
+/// design that says so ([`ON_HOST_STACK`](crate::design::Design::ON_HOST_STACK)).
 pub fn on_host_stack<R>(work: impl FnOnce() -> R) -> R {
     let running = RUNNING.replace(ptr::null());
     if running.is_null() {
         return work();
     }
     let work = Carried(work);
-    // SAFETY: `OnHost` clears it when a coroutine suspends or ends, so this one runs, and its
-    // yielder lives as long as it does.
+    // SAFETY: `OnHost` clears `RUNNING` when a coroutine suspends or ends, so this coroutine runs,
+    // and its yielder lives as long as it does.
     let result = unsafe { &*running }.on_parent_stack(move || work.call());
     RUNNING.set(running);
     result
@@ -62,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// Where the stack is that this is called on.
+    /// Returns an address on the stack that this is called on.
     #[inline(never)]
     fn here() -> usize {
         let local = 0_u8;

@@ -1,5 +1,5 @@
-//! A core as what runs on it sees it: each operation of a program, or of a library, returns when
-//! the core may go on.
+//! A core as seen by the code that runs on it: each operation of a program, or of a library,
+//! returns when the core may go on.
 
 use std::sync::atomic::Ordering;
 
@@ -27,7 +27,7 @@ impl<D: Design> OnCore<'_, D> {
         self.shared.machine()
     }
 
-    /// The core's coroutine has begun, or goes on.
+    /// Notes that the core's coroutine has begun, or goes on.
     #[inline]
     pub(super) fn resumed(&self) {
         if D::ON_HOST_STACK {
@@ -35,8 +35,8 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    /// Returns when it is this core's turn to do something that others can see; whether others
-    /// had theirs before.
+    /// Suspends until it is this core's turn to do something that others can see. Returns whether
+    /// it had to wait for others.
     #[inline]
     fn turn(&self) -> bool {
         let mut waited = false;
@@ -70,8 +70,8 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    /// Dispatches a load, store, flush or fence, which may have to wait for room in the core. What
-    /// it does comes later, when it is the core's turn.
+    /// Dispatches a load, store, flush or fence, which may have to wait for room in the core. It
+    /// takes effect later, when it is the core's turn.
     #[inline]
     fn issue(&self, load: bool) {
         self.machine().count_operation(load);
@@ -87,8 +87,8 @@ impl<D: Design> OnCore<'_, D> {
         self.machine().cores[self.core].timing.make_room_for_store();
     }
 
-    /// Returns when no fence or commit holds back what others can see, and the transaction that
-    /// the program is in has begun for the design.
+    /// Waits until no fence or commit holds back what others can see, and the program's transaction
+    /// has begun for the design.
     #[inline]
     fn settle(&self) {
         let core = &self.machine().cores[self.core];
@@ -105,7 +105,7 @@ impl<D: Design> OnCore<'_, D> {
             self.turn();
             let progress = self.machine().begin(self.core);
             match progress {
-                // Like a commit, it retires when it is done.
+                // Like a commit, the begin retires when it is done.
                 Progress::Done(at) => {
                     let timing = &mut self.machine().cores[self.core].timing;
                     timing.hold(Some(at), Stall::Commit);
@@ -116,8 +116,8 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    /// Does what the hook of a fence or commit answered: it retires late, and holds back what it
-    /// orders.
+    /// Carries out the answer of a fence's or commit's hook: the fence or commit retires late, and
+    /// holds back the stores that it orders.
     fn hold(&self, hook: &'static str, progress: Progress, stall: Stall) {
         self.machine().hold(self.core, hook, progress, stall);
         if self.machine().cores[self.core].timing.is_in_order() {
@@ -135,7 +135,8 @@ impl<D: Design> OnCore<'_, D> {
         self.machine().cores[self.core].timing.wait(until, stall);
     }
 
-    /// Does what the hook of the newest store answered: it may have to wait in the store queue.
+    /// Carries out the answer of the newest store's hook: the store may have to wait in the store
+    /// queue.
     #[inline]
     fn obey_store(&self, progress: Progress) {
         match progress {
@@ -150,7 +151,8 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    /// Returns when it is this core's turn and its access of a line finds room for write-backs.
+    /// Waits until it is this core's turn and its access of a line finds room for write-backs.
+    /// Returns whether it had to wait.
     #[inline]
     fn turn_with_room(&self, line: Line, write: bool, stall: Stall) -> bool {
         let mut waited = self.turn();
@@ -171,7 +173,7 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    /// A load that has to wait for its turn, or that may miss the first level.
+    /// Makes a load that has to wait for its turn, or that may miss the first level.
     #[inline(never)]
     fn load_far(&self, line: Line, known: Cycle) -> Cycle {
         if !self.machine().may_lead(self.core) {
@@ -189,7 +191,7 @@ impl<D: Design> OnCore<'_, D> {
         self.machine().load_miss(self.core, line, known)
     }
 
-    /// When the address of a load, which the program knows at `known`, is translated.
+    /// Returns when the address of a load, which the program knows at `known`, is translated.
     #[inline]
     fn translate(&self, line: Line, known: Cycle) -> Cycle {
         if !self.machine().is_translated(line) {
@@ -213,8 +215,8 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    /// Returns when it is this core's turn to store to a line, with when the store may ask for it
-    /// and leave. Nothing: the design refuses.
+    /// Waits until it is this core's turn to store to a line. Returns when the store may ask for
+    /// the line and leave; none if the design refuses.
     fn turn_to_store(&self, line: Line, mut known: Cycle) -> Option<Cycle> {
         loop {
             self.turn_with_room(line, true, Stall::StoreBuffer);
@@ -241,7 +243,8 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    /// As [`OnCore::turn_to_store`], for a store that has claimed its line.
+    /// Does as [`OnCore::turn_to_store`], for a store that has claimed its line, or is outside of
+    /// transactions.
     #[inline(never)]
     fn wait_to_store(&self, at: Ptr) -> Cycle {
         let line = Line::of(at.address);
@@ -252,8 +255,8 @@ impl<D: Design> OnCore<'_, D> {
         known.expect("who stores has claimed the line, or stores outside")
     }
 
-    /// The thread has come to a store, or to the border of a transaction: it may have to move to
-    /// another core first.
+    /// Moves the thread to another core if it is time to, at a store or the border of a
+    /// transaction.
     #[inline]
     fn at_a_stop(&self) {
         if self.machine().is_to_move(self.core) {
@@ -279,7 +282,7 @@ impl<D: Design> OnCore<'_, D> {
         self.be_a_barrier();
     }
 
-    /// Where the borders of transactions are full barriers, nothing passes this one.
+    /// Drains the core, where the borders of transactions are full barriers.
     fn be_a_barrier(&self) {
         if self.machine().tx_barriers {
             self.settle();
@@ -402,7 +405,8 @@ impl<D: Design> Cpu for OnCore<'_, D> {
         };
         loop {
             self.turn();
-            // When it asks again, others may have stored to those words.
+            // The old values go in only once: when the core asks again, others may have stored to
+            // the words.
             let words = std::mem::take(&mut overwritten);
             match self.machine().abort(self.core, words, by) {
                 Progress::Done(at) => return self.wait(at, stall),
@@ -441,7 +445,7 @@ impl<D: Design> Cpu for OnCore<'_, D> {
     }
 }
 
-/// What a program sees: its core, through the design's library.
+/// The port of a program: its core, through the design's library.
 pub(super) struct Front<'y, 'c, S: System> {
     pub cpu: OnCore<'y, S::Hardware>,
     pub library: S::Library,
@@ -474,7 +478,7 @@ impl<S: System> Port for Front<'_, '_, S> {
         let known = self.cpu.turn_to_store(line, at.known);
         let known = known.expect("a store outside of transactions may begin");
         let core = self.cpu.core;
-        // No library logs it.
+        // No library logs such a store, so none may be in a transaction.
         assert!(
             self.cpu.machine().current_tx(core).is_none(),
             "a store past the caches is outside of transactions"
