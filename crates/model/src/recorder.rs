@@ -1,5 +1,5 @@
-//! What a part of the machine does and when, for a timeline. The core, the banks and the
-//! controllers each record what they do as they do it; where nobody has asked there is no recorder.
+//! Records what a part of the machine does and when, for a timeline. The core, the banks and the
+//! controllers each record what they do as they do it. Without a timeline there is no recorder.
 
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -9,14 +9,14 @@ use std::ops::Range;
 pub struct Span<T> {
     /// When it began.
     pub from: u64,
-    /// When it ended; the same where it took no time.
+    /// When it ended; equal to `from` if it took no time.
     pub until: u64,
     /// What it was.
     pub what: T,
 }
 
 impl<T> Span<T> {
-    /// The same times of something else.
+    /// Returns the same times for something else.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Span<U> {
         Span { from: self.from, until: self.until, what: change(self.what) }
     }
@@ -25,9 +25,9 @@ impl<T> Span<T> {
 /// The part of a run that is recorded.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// What overlaps this window, in cycles.
+    /// The window, in cycles: what overlaps it is recorded.
     pub window: Range<u64>,
-    /// What ended so many cycles ago may be forgotten when there is no room.
+    /// How many cycles must be kept: what ended earlier may be forgotten when there is no room.
     pub keeps: u64,
 }
 
@@ -42,24 +42,24 @@ pub struct Recorder<T> {
 /// What is known of a window in which more happens than is remembered.
 #[derive(Clone, Debug)]
 enum Lack {
-    /// When the first things of all began, one more than are remembered: a window that ends when
+    /// When the earliest spans of all began, one more than are remembered: a window that ends when
     /// the last of these begins holds the others.
     Begun(BinaryHeap<u64>),
-    /// Before the time at which there was no room, for so long all was remembered.
+    /// The length of a window that ends when the room runs out, and fills half of the room.
     Kept(u64),
 }
 
-/// The shorter of two windows that would not have been too long; none if both were not.
+/// Returns the shorter of two windows that would hold all; none if neither recorder lacked room.
 pub fn shorter(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 
-/// The most that one recorder remembers (ours: with all of a machine's recorders full, and the rows
-/// that are made of that, it is some gigabytes of the host's memory).
+/// The most spans that one recorder remembers (ours: when all of a machine's recorders are full,
+/// they and the rows made of them take some gigabytes of the host's memory).
 pub const SPANS_MAX: usize = 1 << 18;
 
 impl<T> Recorder<T> {
-    /// A recorder that records nothing before its window is opened.
+    /// Makes a recorder that records nothing before its window is opened.
     pub fn new() -> Recorder<T> {
         Recorder { part: Part { window: 0..0, keeps: 0 }, spans: Vec::new(), lack: None }
     }
@@ -84,7 +84,7 @@ impl<T> Recorder<T> {
         if self.lack.is_none() && self.spans.len() == SPANS_MAX {
             let oldest = from.saturating_sub(*keeps);
             self.spans.retain(|span| span.until >= oldest);
-            // Who could forget little would be asked again soon.
+            // A recorder that can forget only little would be full again soon, so it gives up.
             if self.spans.len() > SPANS_MAX / 2 {
                 self.lack = Some(self.lacking(from));
             }
@@ -99,7 +99,8 @@ impl<T> Recorder<T> {
         }
     }
 
-    /// There is no room for what began at a time: nothing more is remembered.
+    /// Forgets all spans, since there is no room for one that began at `from`, and returns what is
+    /// known of a window that would hold all.
     fn lacking(&mut self, from: u64) -> Lack {
         let spans = std::mem::take(&mut self.spans);
         if self.part.keeps == u64::MAX {
@@ -110,8 +111,8 @@ impl<T> Recorder<T> {
         Lack::Kept(from.saturating_sub(*last + 1))
     }
 
-    /// What was recorded, in the order in which it was; or, if there was more than is remembered,
-    /// nothing, and for how long a window all would have been.
+    /// Returns the spans in the order in which they were recorded; or, if there were more than are
+    /// remembered, no spans, and how long a window would have held all.
     pub fn take(&mut self) -> (Vec<Span<T>>, Option<u64>) {
         let holds = self.lack.as_ref().map(|lack| match lack {
             Lack::Begun(begun) => {
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(last[0], 2 * SPANS_MAX as u64 + 4);
     }
 
-    /// Things of three cycles, ten a cycle, of which one in a thousand is told of late.
+    /// Spans of three cycles, ten a cycle, of which one in a thousand is recorded late.
     #[test]
     fn a_window_that_is_too_long_says_how_long_one_would_hold_all() {
         let record = |length, keeps| {

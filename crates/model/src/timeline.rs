@@ -1,4 +1,4 @@
-//! What happened and when, for whoever wants to look at it: the timeline of a part of a run.
+//! The timeline of a part of a run: what happened in it, and when.
 
 use std::ops::Range;
 
@@ -11,9 +11,10 @@ use crate::workload::Flush;
 /// The part of a run that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// From so many cycles after measuring begins, for so many.
+    /// A window that begins the first number of cycles after measuring does, and lasts for the
+    /// second.
     From(u64, u64),
-    /// Up to the crash point of this number, and so many cycles before it.
+    /// A window that ends at the crash point of this number, and lasts for so many cycles.
     Until(u64, u64),
 }
 
@@ -30,19 +31,19 @@ pub enum Happening {
     Store(CoreId, Word, u64, u64),
     /// A flush of a line was asked for.
     Flush(CoreId, Line, Flush),
-    /// A fence was asked for: that earlier stores survive if later ones do, or that they are
+    /// A fence was asked for, so that earlier stores survive if later ones do, or so that they are
     /// durable.
     Fence(CoreId, Awaits),
     /// A line was fetched into a core's first level.
     Fetch(CoreId, Fetch),
-    /// A write was at a controller, from when it reached it until it was accepted.
+    /// A write waited at a controller, from its arrival until it was accepted.
     Arriving(usize, Sent),
-    /// A controller's write-pending queue held a line, from when it accepted its first write until
-    /// it forgot it.
+    /// A controller's write-pending queue held a line, from the line's first write until the
+    /// controller forgot it.
     Queued(usize, Queued),
     /// A bank of a controller's persistent memory was busy.
     Bank(usize, Use),
-    /// A bank of its volatile memory was.
+    /// A bank of a controller's volatile memory was busy.
     VolatileBank(usize, Use),
     /// A transaction was given up, and the core heard that nothing of it is left.
     Aborted(CoreId, TxId),
@@ -57,10 +58,11 @@ pub enum Happening {
 pub struct Fetch {
     /// The line.
     pub line: Line,
-    /// Whether it is to be written.
+    /// Whether the core fetches it to write to it.
     pub write: bool,
-    /// So many cycles before the hierarchy answers the core has the answer: the access dispatched
-    /// behind a store that waited for a fence, and the hierarchy was asked when it was its turn.
+    /// How many cycles before the hierarchy's answer the core has the line, since the access
+    /// dispatched behind a store that waited for a fence, and the hierarchy was asked at the core's
+    /// turn.
     pub earlier: u64,
 }
 
@@ -76,9 +78,9 @@ pub enum Awaits {
 /// A write that reached a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Its number among all.
+    /// Its number among all writes that reached controllers.
     pub number: u64,
-    /// Its line.
+    /// The line.
     pub line: Line,
     /// Why it is written.
     pub class: Class,
@@ -91,11 +93,11 @@ pub struct Sent {
 pub struct Queued {
     /// The line.
     pub line: Line,
-    /// Why it was written first; none if a design keeps it there itself.
+    /// The class of its first write; none if a design keeps the line there itself.
     pub class: Option<Class>,
-    /// How many writes it holds.
+    /// How many writes the slot has taken.
     pub writes: u64,
-    /// The number of the first, if it came from elsewhere.
+    /// The number of its first write, if that came from elsewhere.
     pub first: Option<u64>,
 }
 
@@ -117,23 +119,24 @@ pub struct Timeline {
 /// A timeline that is done.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// When measuring began, in cycles since power came on. All times are of the same kind.
+    /// When measuring began, in cycles since power came on, like all times here.
     pub started: u64,
-    /// The window: nothing is known of what is outside of it.
+    /// The window; what lies outside of it is not recorded.
     pub window: Range<u64>,
     /// When the run ended.
     pub ended: u64,
     /// When the power failed, if that was asked for and happened.
     pub cut: Option<u64>,
-    /// What overlaps the window, in the order of the times at which it began.
+    /// The spans that overlap the window, ordered by their beginnings.
     pub spans: Vec<Span<Happening>>,
-    /// There was more than is remembered, so that something is missing: a window of so many cycles
-    /// would hold all; of one that ends with a crash point nearly so many, if that is long after.
+    /// If there was more than is remembered, so that something is missing: how many cycles a window
+    /// could have for all to be held. For a window that ends with a crash point, long after the
+    /// room ran out, it is nearly so many.
     pub holds: Option<u64>,
 }
 
 impl Timeline {
-    /// A timeline that begins when measuring does.
+    /// Makes a timeline that begins when measuring does.
     pub fn new(asked: Asked, cores: u8, controllers: usize, slots: usize) -> Timeline {
         Timeline {
             asked,
@@ -146,7 +149,8 @@ impl Timeline {
         }
     }
 
-    /// Measuring begins; returns the part that every recorder of the machine is to record.
+    /// Begins the timeline with measuring, and returns the part that every recorder of the machine
+    /// is to record.
     pub fn start(&mut self, at: Cycle) -> Part {
         self.started = at.0;
         let part = match self.asked {
@@ -161,14 +165,15 @@ impl Timeline {
         part
     }
 
-    /// A crash point has passed. If the power fails there, that ends the window, and every recorder
-    /// of the machine is to record this part from now on.
+    /// Notes that a crash point has passed. If the power fails there, that ends the window, and
+    /// every recorder of the machine is to record the returned part from now on.
     pub fn pass(&mut self, point: u64, at: Cycle) -> Option<Part> {
         let Asked::Until(wanted, length) = self.asked else { return None };
         if point != wanted || self.cut.is_some() {
             return None;
         }
-        // What queues hold now is what they held; who is forgotten later has been here until now.
+        // The power failure ends the spans of all that the queues hold now, even if it is forgotten
+        // later.
         for controller in 0..self.slots.len() {
             for slot in 0..self.slots[controller].len() {
                 self.forget(controller, slot, at);
@@ -178,7 +183,7 @@ impl Timeline {
         self.cut = Some(at.0);
         let from = at.0.saturating_sub(length).max(self.started);
         self.window = from..at.0 + 1;
-        // What begins in this cycle and is not recorded yet does not happen.
+        // Whatever begins in this cycle and is not recorded yet does not happen.
         let part = Part { window: from..at.0, keeps: length };
         self.recorder.open(&part);
         Some(part)
@@ -189,27 +194,27 @@ impl Timeline {
         self.recorder.is_open(at.0)
     }
 
-    /// Something happened at one time.
+    /// Records something that happened at one time.
     pub fn at(&mut self, at: Cycle, what: Happening) {
         self.recorder.record(at.0, at.0, what);
     }
 
-    /// Something happened from one time to another.
+    /// Records something that lasted from one time to another.
     pub fn span(&mut self, from: Cycle, until: Cycle, what: Happening) {
         self.recorder.record(from.0, until.0, what);
     }
 
-    /// A core begins a transaction.
+    /// Notes that a core begins a transaction.
     pub fn begin(&mut self, core: CoreId, at: Cycle) {
         self.begun[core] = at;
     }
 
-    /// Its commit is asked for.
+    /// Records a core's transaction, whose commit or abort is asked for.
     pub fn commit(&mut self, core: CoreId, tx: TxId, at: Cycle) {
         self.span(self.begun[core], at, Happening::Transaction(core, tx));
     }
 
-    /// A write that reached its controller is accepted.
+    /// Records a write that reached its controller and is accepted.
     pub fn arrived(
         &mut self,
         controller: usize,
@@ -222,8 +227,8 @@ impl Timeline {
         self.span(reached, accepted, Happening::Arriving(controller, sent));
     }
 
-    /// A slot of a controller's queue takes a write, of this number if it came from elsewhere; or
-    /// what a design keeps there itself.
+    /// Notes that a slot of a controller's queue takes a write, with its number if it came from
+    /// elsewhere, or a line that a design keeps there itself.
     pub fn queue(
         &mut self,
         (controller, slot): (usize, usize),
@@ -241,7 +246,7 @@ impl Timeline {
         queued.writes += u64::from(write.is_some());
     }
 
-    /// A slot is free again.
+    /// Records what a slot held, which is free again.
     pub fn forget(&mut self, controller: usize, slot: usize, at: Cycle) {
         if let Some((from, queued)) = self.slots[controller][slot].take() {
             self.recorder.record(from, at.0, Happening::Queued(controller, queued));
