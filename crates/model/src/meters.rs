@@ -1,4 +1,5 @@
-//! What is counted: writes by class at three places, reads, energy, wear, and where cycles went.
+//! What is counted: writes to the queue, by class, and to the cells, reads, energy, wear, and where
+//! cycles went.
 
 /// Why something is written to persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,7 +8,7 @@ pub enum Class {
     Data,
     /// Log records.
     Log,
-    /// What a design keeps about data.
+    /// A design's own records about data.
     Metadata,
     /// Commit records and marks.
     Commit,
@@ -17,9 +18,9 @@ pub enum Class {
     Consolidation,
     /// Checkpoints.
     Checkpoint,
-    /// Moving what is alive to free what is not.
+    /// Moves of live data, to free the space of dead data.
     GarbageCollection,
-    /// Copies of what a transaction does not change, beside what it does.
+    /// Copies of data that a transaction does not change, made beside the data that it changes.
     CopyOnWrite,
 }
 
@@ -51,9 +52,9 @@ pub struct Meters {
     pub wpq_bytes: [u64; 9],
     /// Writes accepted into the write-pending queue; each is at most a line.
     pub wpq_writes: u64,
-    /// Of them, those that joined a write that was already there.
+    /// Accepted writes that joined a write that was already there.
     pub wpq_merged: u64,
-    /// Lines of the on-DIMM buffer (or cache lines, without one) of which cells were written.
+    /// Lines of the on-DIMM buffer (or cache lines, without one) whose cells were written.
     pub media_lines: u64,
     /// Bits programmed in the cells.
     pub media_bits: u64,
@@ -61,7 +62,7 @@ pub struct Meters {
     pub media_fill_reads: u64,
     /// Lines that were read, by the caches and by designs.
     pub reads: u64,
-    /// Of them, those that the write-pending queue answered.
+    /// Reads that the write-pending queue answered.
     pub reads_forwarded: u64,
     /// Energy of the cells, in femtojoules.
     pub energy_fj: u128,
@@ -112,7 +113,7 @@ pub enum Stall {
 }
 
 impl Stall {
-    /// Every reason with its name in reports; `compute` is what is left.
+    /// Every reason with its name in reports; the other cycles are `compute`.
     pub const ALL: [(Stall, &'static str); 7] = [
         (Stall::LoadMiss, "load_miss"),
         (Stall::StoreBuffer, "store_buffer_full"),

@@ -17,7 +17,7 @@ pub struct WriteSets {
     pub words: u64,
     /// Stores, over all transactions.
     pub stores: u64,
-    /// Distinct lines written, over all transactions, and the most of one.
+    /// Distinct lines written, over all transactions.
     pub lines: u64,
     /// The most lines of one transaction.
     pub lines_max: u64,
@@ -28,13 +28,13 @@ pub struct WriteSets {
 }
 
 impl WriteSets {
-    /// Counts one transaction's stores; `words` is left empty.
+    /// Counts one transaction's stores, and empties `words`.
     pub fn count(&mut self, words: &mut Vec<Word>) {
         self.transactions += 1;
         self.stores += words.len() as u64;
         words.sort_unstable();
         let (mut distinct, mut lines, mut pages) = (0, 0, 0);
-        // Ahead of the first, a word that shares no line and no page with it.
+        // The first word is compared with one that shares no line and no page with it.
         let mut last = words.first().map_or(Word(0), |word| Word(!word.0));
         for &word in words.iter() {
             distinct += u64::from(word != last);
@@ -51,7 +51,7 @@ impl WriteSets {
     }
 }
 
-/// What cores asked of the memory hierarchy, and where it was found.
+/// What cores asked of the memory hierarchy, and where it was found there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accesses {
     /// Loads, stores, flushes and fences of all cores.
@@ -60,26 +60,26 @@ pub struct Accesses {
     pub loads: u64,
     /// Stores to the caches and past them.
     pub stores: u64,
-    /// Lines that were to be written back: `clwb` and its kind, where the hardware has it.
+    /// Flushes, `clwb` and its kind, where the hardware has them.
     pub flushes: u64,
     /// Fences, or what takes their place (ofence, dfence), where the hardware has them.
     pub fences: u64,
     /// Walks of the page table.
     pub walks: u64,
-    /// Loads, stores and walks that a core's first level could not serve, since it did not have the
-    /// line or not so that it may be changed, and its second level could.
+    /// Loads, stores and walks that a core's second level served, since its first level did not
+    /// have the line, or not with the permission to change it.
     pub in_l2: u64,
-    /// Those that the last level served.
+    /// Loads, stores and walks that the last level served.
     pub in_llc: u64,
-    /// Those for which another core's copy was fetched or invalidated.
+    /// Loads, stores and walks for which another core's copy was fetched or invalidated.
     pub elsewhere: u64,
-    /// Those that persistent memory served.
+    /// Loads, stores and walks that persistent memory served.
     pub in_pm: u64,
-    /// Those that DRAM served.
+    /// Loads, stores and walks that DRAM served.
     pub in_dram: u64,
     /// Dirty lines of persistent memory that left the last level to make room.
     pub pm_evictions: u64,
-    /// Dirty lines of DRAM that did.
+    /// Dirty lines of DRAM that left the last level to make room.
     pub dram_evictions: u64,
 }
 
@@ -96,23 +96,23 @@ impl Accesses {
         *count += 1;
     }
 
-    /// Counts a dirty line that leaves the last level.
+    /// Counts a dirty line that leaves the last level to make room.
     pub fn evicted(&mut self, line: Line) {
         let is_persistent = line.is_persistent();
         *if is_persistent { &mut self.pm_evictions } else { &mut self.dram_evictions } += 1;
     }
 
-    /// What the first levels could not serve.
+    /// Returns how many accesses the first levels could not serve.
     pub fn l1_misses(&self) -> u64 {
         self.in_l2 + self.l2_misses()
     }
 
-    /// What the cores' own second levels could not serve, either.
+    /// Returns how many accesses the cores' second levels could not serve, either.
     pub fn l2_misses(&self) -> u64 {
         self.in_llc + self.elsewhere + self.llc_misses()
     }
 
-    /// What came from memory.
+    /// Returns how many accesses memory served.
     pub fn llc_misses(&self) -> u64 {
         self.in_pm + self.in_dram
     }
@@ -125,10 +125,10 @@ pub struct Report {
     pub cycles: u64,
     /// Transactions that have ended: those that were acknowledged, and those that were aborted.
     pub transactions: u64,
-    /// Ends of transactions that programs asked for: as many, unless a design wakes a core that
-    /// waits for something else.
+    /// Ends of transactions that programs asked for: as many as `transactions`, unless a design
+    /// wakes a core that waits for something else.
     pub commits: u64,
-    /// Those of them that were aborted.
+    /// Transactions that were aborted.
     pub aborted: u64,
     /// What the cores asked of the memory hierarchy.
     pub accesses: Accesses,
@@ -148,9 +148,9 @@ pub struct Report {
     pub meters: Meters,
     /// How busy controllers and memories were.
     pub usage: Usage,
-    /// What the transactions wrote that were not aborted.
+    /// What transactions wrote, without those that were aborted.
     pub write_sets: WriteSets,
-    /// Ordering points and epochs, if somebody asked.
+    /// Ordering points and epochs, if the caller asked for them.
     pub epochs: Option<Totals>,
     /// What the design counted.
     pub counters: Vec<(&'static str, u64)>,
@@ -158,7 +158,7 @@ pub struct Report {
     pub cancelled: bool,
 }
 
-/// A histogram of commit latencies.
+/// Makes an empty histogram of commit latencies.
 pub fn latencies() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 1 << 40, 3).expect("the bounds are in order")
 }

@@ -78,7 +78,7 @@ pub enum Awaits {
 /// A write that reached a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Its number among all writes that reached controllers.
+    /// Its number among all writes sent to controllers.
     pub number: u64,
     /// The line.
     pub line: Line,

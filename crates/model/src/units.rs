@@ -20,7 +20,7 @@ pub type LineData = [u8; LINE_BYTES as usize];
 pub struct Cycle(pub u64);
 
 impl Cycle {
-    /// A time that does not come.
+    /// A time that never comes.
     pub const NEVER: Cycle = Cycle(u64::MAX);
 
     /// Cycles from `earlier` to this time; 0 if this time is the earlier one.
@@ -116,11 +116,11 @@ impl Word {
     }
 }
 
-/// Fills a byte for each bit: bytes of a word become a mask of its bits, and words of a line a mask
-/// of its bytes.
+/// Fills a byte for each bit that is set: a mask of a word's bytes becomes one of its bits, and a
+/// mask of a line's words becomes one of its bytes.
 #[inline]
 pub fn spread(bits: u8) -> u64 {
-    // Byte i keeps bit i and nothing else, which then reaches its topmost bit.
+    // Byte i keeps only bit i, which the addition then carries to the topmost bit of the byte.
     let own = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
     (((own + 0x7f7f_7f7f_7f7f_7f7f) >> 7) & 0x0101_0101_0101_0101) * 0xff
 }
@@ -188,7 +188,7 @@ impl<T> PerCore<T> {
         self.0.iter_mut().enumerate().map(|(core, value)| (CoreId(core as u8), value))
     }
 
-    /// Two cores change what they have.
+    /// Swaps what two cores have.
     pub fn swap(&mut self, core: CoreId, other: CoreId) {
         self.0.swap(usize::from(core.0), usize::from(other.0));
     }
@@ -230,7 +230,7 @@ impl Divisor {
         self.value
     }
 
-    /// How often it goes into a number, and what is left.
+    /// Returns the quotient and the remainder of a number.
     #[inline]
     pub fn divide(self, number: u64) -> (u64, u64) {
         match self.shift {
@@ -240,7 +240,7 @@ impl Divisor {
     }
 }
 
-/// A number that depends on every bit of another (SplitMix64's finalizer).
+/// Returns a number that depends on every bit of another (SplitMix64's finalizer).
 #[inline]
 pub fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -249,7 +249,7 @@ pub fn mix(value: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// A number that depends on every bit of several, and of the one that it starts with.
+/// Returns a number that depends on every bit of several, and of `start`.
 #[inline]
 pub fn mix_all<'a>(start: u64, values: impl IntoIterator<Item = &'a u64>) -> u64 {
     values.into_iter().fold(start, |sum, value| mix(sum ^ value))
@@ -261,20 +261,20 @@ pub type LineSet = rustc_hash::FxHashSet<Line>;
 /// A set of words, hashed the same way in every run.
 pub type WordSet = rustc_hash::FxHashSet<Word>;
 
-/// Something for each word, hashed the same way in every run.
+/// A map from words, hashed the same way in every run.
 pub type WordMap<T> = rustc_hash::FxHashMap<Word, T>;
 
-/// Something for each line, hashed the same way in every run.
+/// A map from lines, hashed the same way in every run.
 pub type LineMap<T> = rustc_hash::FxHashMap<Line, T>;
 
-/// Something for each page, hashed the same way in every run.
+/// A map from pages, hashed the same way in every run.
 pub type PageMap<T> = rustc_hash::FxHashMap<Page, T>;
 
 /// A set of pages, hashed the same way in every run.
 pub type PageSet = rustc_hash::FxHashSet<Page>;
 
-/// Something for each transaction of a log, by its core and the 16 bits that records have of its
-/// number, hashed the same way in every run.
+/// A map from the transactions of a log, each by its core and the 16 bits of its number that
+/// records hold, hashed the same way in every run.
 pub type LoggedMap<T> = rustc_hash::FxHashMap<(CoreId, u16), T>;
 
 #[cfg(test)]

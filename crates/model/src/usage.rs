@@ -1,11 +1,11 @@
 //! How busy controllers and memories are: how full the write-pending queues are, how long reads and
-//! writes take at the controllers, and how busy banks and buses are. Nothing of it changes what the
-//! machine does.
+//! writes take at the controllers, and how busy banks and buses are. None of these counts changes
+//! what the machine does.
 
 /// How many of a queue's places are taken, over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
-    /// How many there are.
+    /// How many places there are.
     pub places: u64,
     taken: u64,
     since: u64,
@@ -13,19 +13,19 @@ pub struct Occupancy {
     pub cycles: u64,
     /// Cycles times places that were taken.
     pub sum: u64,
-    /// Cycles in which every place was.
+    /// Cycles in which every place was taken.
     pub full: u64,
     /// The most places that were taken at a time.
     pub most: u64,
 }
 
 impl Occupancy {
-    /// A queue of so many places, all free.
+    /// The occupancy of a queue with so many places, all free.
     pub fn new(places: u64) -> Occupancy {
         Occupancy { places, ..Occupancy::default() }
     }
 
-    /// So many places are taken from `at` on.
+    /// Notes that `taken` places are taken from `at` on.
     #[inline]
     pub fn change(&mut self, at: u64, taken: u64) {
         let passed = at.saturating_sub(self.since);
@@ -37,13 +37,13 @@ impl Occupancy {
         self.most = self.most.max(taken);
     }
 
-    /// Forgets what was before `at`, but for the places that are taken.
+    /// Forgets what was counted before `at`; the places that are taken stay taken.
     pub fn restart(&mut self, at: u64) {
         *self =
             Occupancy { taken: self.taken, since: at, most: self.taken, ..Self::new(self.places) };
     }
 
-    /// With what is taken counted up to `at`.
+    /// Returns the occupancy counted up to `at`.
     fn until(&self, at: u64) -> Occupancy {
         let mut counted = self.clone();
         counted.change(at, self.taken);
@@ -51,19 +51,19 @@ impl Occupancy {
     }
 }
 
-/// How long something took: how often, all together, and at most, in cycles.
+/// How long something took, in cycles: how often it happened, the sum, and the longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// How often.
+    /// How often it happened.
     pub count: u64,
-    /// All of them.
+    /// The sum of all.
     pub sum: u64,
     /// The longest.
     pub max: u64,
 }
 
 impl Times {
-    /// One more took so long.
+    /// Counts one more, which took so many cycles.
     #[inline]
     pub fn add(&mut self, cycles: u64) {
         self.count += 1;
@@ -83,21 +83,21 @@ impl Times {
 pub struct BankUse {
     /// Cycles for which each bank was booked, for reads and for writes of its cells.
     pub busy: Vec<u64>,
-    /// Cycles for which the bus was.
+    /// Cycles for which the bus was booked.
     pub bus: u64,
     /// Reads that went to a bank.
     pub reads: u64,
-    /// Of them, those that found their row open.
+    /// Reads that found their row open.
     pub row_hits: u64,
 }
 
 impl BankUse {
-    /// That of so many banks.
+    /// The use of so many banks, of nothing yet.
     pub fn new(banks: usize) -> BankUse {
         BankUse { busy: vec![0; banks], ..BankUse::default() }
     }
 
-    /// Counts what memories of another controller did, with banks of their own.
+    /// Adds what the memories of another controller did, whose banks are others.
     fn join(&mut self, other: BankUse) {
         self.busy.extend(other.busy);
         self.bus += other.bus;
@@ -111,41 +111,41 @@ impl BankUse {
 pub struct Usage {
     /// How many controllers there are.
     pub controllers: u64,
-    /// The write-pending queues, all together; `most` is that of one.
+    /// The write-pending queues, all together; `most` is the maximum of one queue.
     pub wpq: Occupancy,
-    /// Writes that reached a controller whose queue had no room, or behind others that waited, and
-    /// how long they waited there.
+    /// Writes that found no room in their controller's queue, or others waiting for it, and how
+    /// long they waited.
     pub waited: Times,
     /// Reads of persistent memory, by caches and designs: from when a request reaches its
     /// controller until its answer leaves.
     pub pm_reads: Times,
-    /// Those of DRAM.
+    /// The same for reads of DRAM.
     pub dram_reads: Times,
     /// Persistent memory behind all controllers.
     pub pm: BankUse,
-    /// And DRAM.
+    /// DRAM behind all controllers.
     pub dram: BankUse,
 }
 
 impl Usage {
-    /// That of one controller whose queue has so many places; its memories count for themselves.
+    /// The usage of one controller whose queue has so many places; its memories count their own.
     pub fn new(places: u64) -> Usage {
         Usage { controllers: 1, wpq: Occupancy::new(places), ..Usage::default() }
     }
 
-    /// The measured region begins at `at`.
+    /// Begins the measured region at `at`.
     pub fn restart(&mut self, at: u64) {
         let mut wpq = std::mem::take(&mut self.wpq);
         wpq.restart(at);
         *self = Usage { controllers: 1, wpq, ..Usage::default() };
     }
 
-    /// What was counted up to `at`, with what the memories counted.
+    /// Returns what was counted up to `at`, with what the memories counted.
     pub fn until(&self, at: u64, pm: BankUse, dram: BankUse) -> Usage {
         Usage { wpq: self.wpq.until(at), pm, dram, ..self.clone() }
     }
 
-    /// Counts another controller, too.
+    /// Adds another controller.
     pub fn join(&mut self, other: Usage) {
         self.controllers += other.controllers;
         self.wpq.places += other.wpq.places;
@@ -179,7 +179,8 @@ mod tests {
         assert_eq!((seen.sum, seen.full, seen.most), (10 * 3, 0, 3), "of the measured region");
     }
 
-    /// A core may reach the measured region later than what is due has happened.
+    /// The region begins at the time of the last core: an event that was due earlier may come
+    /// after.
     #[test]
     fn what_happens_before_the_region_began_is_not_of_it() {
         let mut queue = Occupancy::new(4);
