@@ -88,7 +88,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of one transaction of each core on a new machine, without counts, timeline or
+    /// A run of one transaction of each core on a new machine, without warm-up, epochs, timeline or
     /// campaign.
     pub fn new(
         config: &'a Config,

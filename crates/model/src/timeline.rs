@@ -21,7 +21,7 @@ pub enum Asked {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// A transaction ran, from its begin until its commit was asked for.
+    /// A transaction ran, from its begin until its commit or abort was asked for.
     Transaction(CoreId, TxId),
     /// A commit, from when it was asked for until the core heard that it is durable.
     Commit(CoreId, TxId),
@@ -129,9 +129,9 @@ pub struct Recorded {
     pub cut: Option<u64>,
     /// The spans that overlap the window, ordered by their beginnings.
     pub spans: Vec<Span<Happening>>,
-    /// If there was more than is remembered, so that something is missing: how many cycles a window
-    /// could have for all to be held. For a window that ends with a crash point, long after the
-    /// room ran out, it is nearly so many.
+    /// If there was more than is remembered, so that something is missing: the length of a window
+    /// that would hold all, in cycles. A window that ends with a crash point long after the room
+    /// ran out may have to be a little shorter.
     pub holds: Option<u64>,
 }
 

@@ -48,7 +48,7 @@ impl<D: Design> Machine<D> {
         *if flush { &mut accesses.flushes } else { &mut accesses.fences } += 1;
     }
 
-    /// Makes a load that no other core can notice, and returns when its value is there; none if the
+    /// Makes a load that affects no other core, and returns when its value is there; none if the
     /// core may not lead or its first level lacks the line.
     #[inline]
     pub(crate) fn load_near(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
@@ -94,7 +94,8 @@ impl<D: Design> Machine<D> {
     /// Fetches the line of a store that the core's first level does not have, or may not write.
     #[inline(never)]
     fn store_miss(&mut self, id: CoreId, line: Line, known: Cycle) {
-        // A core that had to wait for its turn has prefetched before, so this finds the lines.
+        // A core that had to wait for its turn has prefetched before, and the host has the lines by
+        // now.
         self.prefetch(line);
         let (place, start) = self.cores[id].timing.miss_start(line, known);
         let asked = self.cores[id].timing.asks(start);

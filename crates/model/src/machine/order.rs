@@ -293,8 +293,8 @@ impl<D: Design> Machine<D> {
         self.locks.take(id, lock)
     }
 
-    /// Gives a core's lock back. The core that has waited longest has the lock when its line has
-    /// moved there.
+    /// Gives a core's lock back. The core that has waited longest has the lock when the lock's line
+    /// has moved to it.
     pub(crate) fn unlock(&mut self, id: CoreId, lock: LockId) {
         let stored = self.cores[id].timing.stored();
         if let Some(next) = self.locks.release(id, lock, stored) {
