@@ -300,7 +300,7 @@ class Causes(Shown):
         plots.save(causes_plot.figure, self, path)
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write what `--report` does: all of it as one HTML page, with its answer as JSON."""
+        """Write the page of `--report`: the answer as one HTML page, with its JSON."""
         from indelible.pages import report
 
         report.save(self, path)

@@ -99,5 +99,5 @@ METRICS = {
 
 
 def metric_named(name: str) -> Metric:
-    """Return a metric, or name the ones that exist."""
+    """Return a metric, or refuse and list the known ones."""
     return one_of("metric", name, METRICS)

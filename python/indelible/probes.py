@@ -138,8 +138,8 @@ def _chase(cores: int, accesses: int, span: int, pattern: str, memory: str = "pm
 
 
 def footprint(span: int, levels: tuple[int, int, int]) -> Cell:
-    """Return a run of random dependent loads in so many bytes, which the caches have if they fit."""
-    # Of more than the last level holds, most loads miss anyway, so not all need be loaded before.
+    """Return a run of random dependent loads, of lines loaded before if the caches have room."""
+    # Loads in more bytes than the last level holds miss anyway: a run need not reach all of them.
     loads = max(span // LINE, COLD_LOADS) if span <= levels[-1] else COLD_LOADS
     return _chase(1, loads, span, "random")
 

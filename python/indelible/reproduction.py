@@ -1,4 +1,4 @@
-"""What came of a paper's claims: rows, and the table of them."""
+"""The results of a paper's claims: rows, and the table of them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from indelible.settings import Pairs, canonical, of_cell
 from indelible.shown import Shown
 from indelible.sweeps import Point
 
-#: What a claim has room for where there are many columns.
+#: The width of a claim where there are many columns.
 CLAIM_WIDTH = 24
 
-#: What has room beside the option that moves it; narrower it stands below.
+#: The least width of a text beside its option; with less room it is put below.
 MOVED_WIDTH = 24
 
 
 class OfClaims(Shown, ABC):
-    """What has a row for each claim, as a file and as a figure."""
+    """An answer with a row for each claim, which can be saved as a file and as a figure."""
 
     @property
     @abstractmethod
@@ -36,7 +36,7 @@ class OfClaims(Shown, ABC):
         """The rows of the JSON."""
 
     def csv(self) -> str:
-        """Return a row for each claim as comma-separated values; an order has one a design."""
+        """Return a row for each claim as comma-separated values; an order has one per design."""
         return rows_as_csv(flat for row in self.rows for flat in _flat(row))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -44,7 +44,7 @@ class OfClaims(Shown, ABC):
         from indelible import plots
         from indelible.plots import reproduction as reproduction_plot
 
-        # Of what has claims there are the two that have a figure.
+        # Both classes derived from this one have a figure.
         plots.save(reproduction_plot.figure, self, path)  # type: ignore[arg-type]
 
 
@@ -57,7 +57,7 @@ class Reproduction(OfClaims):
     seed: int
     runs: Mapping[Cell, Run]
     interrupted: bool = False
-    #: Another machine than the paper's, and settings of all runs that do not say it themselves.
+    #: A machine in place of the paper's, and settings of all runs that do not set the same field.
     machine: str | None = None
     settings: Pairs = ()
     taken: Taken | None = None
@@ -67,7 +67,7 @@ class Reproduction(OfClaims):
         cells = self.paper.cells()
         names = {name for cell in cells for name in (cell.design, cell.workload)}
         machine = self.machine or self.paper.machine
-        # A claim knows its own settings by their keys, and a field may have been said otherwise.
+        # Claims override settings by key, so a field under another name gets its own name first.
         settings = canonical(self.settings, describe(f"machine:{machine}")["rows"])
         plan = {}
         for cell in cells:
@@ -77,13 +77,13 @@ class Reproduction(OfClaims):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each claim; what was not run to its end has measured nothing."""
+        """A row for each claim; a claim with missing runs has no measured value."""
         return [self._row(claim) for claim in self.paper.claims]
 
     def _row(self, claim: Claim) -> dict[str, Any]:
         is_whole = all(cell in self.runs for cell in claim.cells)
         row = row_of(claim, (lambda cell: self.runs[cell].data) if is_whole else None)
-        # A row may be read without those before it.
+        # The row names the claim that it repeats, so that it can be read alone.
         return {"what": row.pop("what"), "same_as": self.paper.same_as(claim), **row}
 
     def json(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Reproductions(OfClaims):
 
     @property
     def taken(self) -> Taken | None:
-        """How many runs of all points are from the folder in which they are kept."""
+        """How many runs of all points were taken from the folder of kept runs."""
         return self.first.taken
 
     @property
@@ -142,7 +142,7 @@ class Reproductions(OfClaims):
         return dict(zip(self.vary, point, strict=True))
 
     def json(self) -> dict[str, Any]:
-        """Return the object that `--json` prints; runs that several points have come once."""
+        """Return the object that `--json` prints; a run that several points share is there once."""
         runs = {
             run.experiment: run for answer in self.points.values() for run in answer.runs.values()
         }
@@ -167,7 +167,7 @@ class Reproductions(OfClaims):
 
 
 def row_of(claim: Claim, rows: Rows | None) -> dict[str, Any]:
-    """Return what was published, and what is measured of the rows of runs, if those were made."""
+    """Return the row of a claim: the published value, and with `rows` of runs the measured one."""
     row = {
         "what": claim.what,
         "unit": claim.unit,
@@ -181,7 +181,7 @@ def row_of(claim: Claim, rows: Rows | None) -> dict[str, Any]:
 
 
 def _flat(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Return the rows of a file that one claim has: of an order one for each design."""
+    """Return the rows of one claim in a file: one, or for an order one per design."""
     low, high = row.pop("published_range") or (None, None)
     row |= {"published_low": low, "published_high": high, "design": None}
     if isinstance(row["measured"], list):
@@ -192,7 +192,7 @@ def _flat(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def reproduction(answer: Reproduction, width: int | None = None) -> str:
-    """Return the table of what was published and what is measured here."""
+    """Return the table of the published and the measured values."""
     width = width or text.terminal_width()
     table = [[row["what"], row["published"], measured(row)] for row in answer.rows]
     said = [f"{key}={value}" for key, value in answer.settings]
@@ -202,7 +202,7 @@ def reproduction(answer: Reproduction, width: int | None = None) -> str:
 
 
 def reproductions(answer: Reproductions, width: int | None = None) -> str:
-    """Return the table of what was published and what is measured at each point."""
+    """Return the table of the published values and of those measured at each point."""
     width = width or text.terminal_width()
     heads = [" ".join(point) for point in answer.points]
     # Each claim, with its row at each point.
@@ -233,7 +233,7 @@ def reproductions(answer: Reproductions, width: int | None = None) -> str:
 def _told(
     answers: Sequence[Reproduction], said: Sequence[str], tables: Sequence[str], width: int
 ) -> str:
-    """Return tables between what they are of and where more stands."""
+    """Return the tables with their title before them and the notes behind."""
     first = answers[0]
     words = [f"machine {first.machine or first.paper.machine}"]
     counts = {
@@ -249,7 +249,7 @@ def _told(
     title = textwrap.fill(" · ".join([*words, *said]), width, break_on_hyphens=False)
     blocks = [f"{first.paper.title}\n{title}", *tables]
     if first.interrupted:
-        # What several points have in common was run once.
+        # A run that several points share was made once.
         total = {run for answer in answers for run in answer.plan().values()}
         done = {run.experiment for answer in answers for run in answer.runs.values()}
         blocks.insert(0, f"interrupted: {len(done)} of {len(total)} runs had ended")
@@ -258,9 +258,9 @@ def _told(
 
 
 def _moved_by(paper: Paper, width: int) -> str:
-    """Return what moves the numbers of a paper, and where the causes stand."""
+    """Return the options that change a paper's numbers, and where the causes are explained."""
     size = max(len(option) for option, _ in paper.moved_by)
-    # Where there is no room beside the options what they move stands below them.
+    # Without room beside the options, the texts are put below them.
     beside = width >= size + 4 + MOVED_WIDTH
     lines = [
         textwrap.fill("What moves them, each alone; why, and what else: docs/fidelity.md", width)
@@ -286,7 +286,7 @@ def _order_lines(heads: Sequence[str], rows: Sequence[Mapping[str, Any]], width:
 
 
 def published_range(claim: Claim) -> tuple[float, float] | None:
-    """Return from where to where a published number lies; none of an order."""
+    """Return the least and the largest published value; None for an order."""
     match claim.published:
         case str():
             return None
@@ -312,7 +312,7 @@ def _as_published(value: float, unit: str) -> str:
 
 
 def measured(row: Mapping[str, Any]) -> str:
-    """Return what a row of a claim has measured, as text."""
+    """Return the measured value of a claim's row as text."""
     found, unit = row["measured"], row["unit"]
     if found is None:
         return text.BLANK

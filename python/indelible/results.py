@@ -1,4 +1,4 @@
-"""What comes back: a run, a crash campaign, a comparison. Rows of words and numbers, no drawing."""
+"""The answers of verbs: a run, a crash campaign, a comparison. Rows of data, no drawing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Run(Answer):
 
     @property
     def settings(self) -> dict[str, str]:
-        """What was set, beside the defaults of machine, design and workload."""
+        """The settings over the defaults of machine, design and workload."""
         return dict(self.experiment.settings)
 
     @property
@@ -43,7 +43,7 @@ class Run(Answer):
         return self.experiment.command()
 
     def json(self) -> dict[str, Any]:
-        """Return the object that `--json` prints: what was found, and how it was asked for."""
+        """Return the object that `--json` prints: the results, the settings and the command."""
         return {**self.data, "settings": self.settings, "command": self.command}
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class Crash(Answer):
     @staticmethod
     def of(data: dict[str, Any], campaign: Campaign) -> Crash:
         """Return an answer of the simulator, with the command that repeats each finding."""
-        # What was not said is said now: another version may have other defaults.
+        # The defaults are filled in, since another version may have others.
         said = replace(campaign.experiment, cores=data["cores"], txs=data["txs"])
         lives = data["lives"] if data["lives"] > 1 else campaign.lives
         campaign = replace(campaign, experiment=said, lives=lives)
@@ -91,9 +91,9 @@ class Crash(Answer):
         return Crash(data, campaign)
 
     def with_smallest(self, done: Done) -> Crash:
-        """Return the answer with the smallest run, of those that `done` does, that breaks, too.
+        """Return the answer with the smallest run found, by campaigns of `done`, that fails, too.
 
-        `smallest` in the JSON is null if no smaller run does.
+        `smallest` in the JSON is null if no smaller run fails.
         """
         found = smallest(self.campaign, self.data["violations"][0], done)
         if found is not None:
@@ -113,13 +113,13 @@ class Crash(Answer):
 
     @property
     def checked(self) -> bool:
-        """Whether there was something to check, and in trials, if some were made, too."""
+        """Whether there was something to check, in the campaign and in its trials, if any."""
         trials = self.data.get("trials") or {}
         return self.data["checked"] and bool(trials.get("checked", 1) or not trials["runs"])
 
     @property
     def failed(self) -> bool:
-        """Whether something was violated, also in a trial, or a mutant not caught."""
+        """Whether there was a violation, also in a trial, or a mutant was not caught."""
         mutants = self.data.get("mutants", [])
         trials = self.data.get("trials") or {"wrong": None, "runs": 1}
         untried = not trials["runs"] and not self.data.get("cancelled")
@@ -144,9 +144,9 @@ class Litmus(Answer):
 
     @property
     def passed(self) -> bool:
-        """Whether no order left what it promises not to leave, and each wrong rule was caught.
+        """Whether no order left a forbidden outcome, and each rule switched off was caught.
 
-        Of hardware that nothing fitted this is not known.
+        Not so if no test fitted an order, since then nothing is known about it.
         """
         return not (
             any(map(is_wrong, self.data["rows"]))
@@ -157,7 +157,7 @@ class Litmus(Answer):
 
     @property
     def unfit(self) -> list[str]:
-        """The orders that nothing fitted of what they were asked: nothing is known of them."""
+        """The orders that none of the tests fitted, so that nothing is known about them."""
         rows = [*self.data["rows"], *self.data.get("random", ())]
         asked = dict.fromkeys(row["order"] for row in rows)
         known = {row["order"] for row in rows if row["images"] or row["violation"] is not None}
@@ -178,17 +178,17 @@ def is_wrong(row: Mapping[str, Any]) -> bool:
 
 
 def is_missed(mutant: Mapping[str, Any]) -> bool:
-    """Return whether nothing showed that a rule is switched off that is not said to be needless."""
+    """Return whether switching a rule off was not noticed, though it is not declared needless."""
     return not mutant["caught"] and mutant["needless"] is None
 
 
 def failed_points(campaign: Mapping[str, Any]) -> int:
-    """Return how many power cuts of a campaign broke something, each perhaps in several ways."""
+    """Return how many power cuts of a campaign had violations; one cut may have several."""
     return len({(row["event"], str(row["after"])) for row in campaign["violations"]})
 
 
 def known(what: str, name: object, names: Sequence[Any]) -> Any:  # noqa: ANN401
-    """Return what an answer has, or say what it has instead."""
+    """Return the one of `names` that equals `name`, or refuse and list them."""
     for own in names:
         if own == name:
             return own
@@ -199,9 +199,9 @@ def known(what: str, name: object, names: Sequence[Any]) -> Any:  # noqa: ANN401
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the power failures said of a design.
+    """The result of a design's crash campaigns.
 
-    `ok`, `fail`, `none` (not crash consistent by design) or `untested` (with the reason).
+    `kind` is `ok`, `fail`, `none` (not crash consistent by design) or `untested` (with the reason).
     """
 
     kind: str
@@ -209,7 +209,7 @@ class Verdict:
     violations: int = 0
     command: str | None = None
     reason: str | None = None
-    #: Of an asynchronous design: too few of its transactions were announced as durable.
+    #: Whether an asynchronous design announced too few of its transactions as durable.
     announced_few: bool = False
 
     @property
@@ -219,7 +219,7 @@ class Verdict:
 
     @staticmethod
     def all_of(verdicts: Iterable[Verdict]) -> Verdict:
-        """Return one verdict for several campaigns: that of the worst."""
+        """Return one verdict for several campaigns: the worst of theirs."""
         verdicts = list(verdicts)
         points = sum(verdict.points for verdict in verdicts)
         violations = sum(verdict.violations for verdict in verdicts)
@@ -240,34 +240,34 @@ class Verdict:
         }
 
 
-#: Views whose rows are stacks, and what a row calls how long commits took.
+#: The views whose rows are stacks, and the key of commit latencies in a row.
 STACKED = ("stalls", "writes")
 LATENCY = "commit_latency_cycles"
 
-#: What stands in the place of a design where this computer's processor was measured.
+#: The name in place of a design's where this computer's processor was measured.
 NATIVE = "this CPU"
 
-#: One cell of a comparison: design, workload, number of cores (if none was asked for, `None`).
+#: One cell of a comparison: design, workload, number of cores (`None` if none was asked for).
 Cell = tuple[str, str, "int | None"]
 
 #: One run of a comparison: its cell, and the seed.
 SeededCell = tuple[str, str, "int | None", int]
 
-#: What a run is of but for its seed: a design, a workload, and what else there are several of.
+#: A run without its seed: a design, a workload, and whatever else varies.
 AnyCell = tuple[Any, ...]
 
 
 def parts_of(cell: object, *parts: str) -> AnyCell:
-    """Return what a cell is made of, or refuse what is made of something else."""
+    """Return the parts of a cell, or refuse a value that has other parts."""
     if isinstance(cell, Sequence) and not isinstance(cell, str) and len(cell) == len(parts):
         return tuple(cell)
     raise InputError(f"a cell is ({', '.join(parts)}), and not {cell!r}")
 
 
 class OfSeeds(Shown, ABC):
-    """Runs of cells with each of some seeds. What an interruption left out is not in `runs`.
+    """The runs of cells with each of some seeds; runs that an interruption prevented are missing.
 
-    A number of a cell is the mean over the seeds, unless one is named.
+    A number of a cell is the mean over the seeds, unless a seed is given.
     """
 
     designs: tuple[str, ...]
@@ -277,7 +277,7 @@ class OfSeeds(Shown, ABC):
     metric: str
     durability: Mapping[str, str]
     settings: tuple[tuple[str, str], ...]
-    #: By cell, with the seed behind what a cell is made of.
+    #: The runs by cell and seed; the seed is the last part of the key.
     runs: Mapping[AnyCell, Run]
 
     @abstractmethod
@@ -286,7 +286,7 @@ class OfSeeds(Shown, ABC):
 
     @abstractmethod
     def place(self, cell: AnyCell) -> AnyCell:
-        """Return a cell as the rows have it, or refuse what is in none, naming what is."""
+        """Return a cell as the rows have it, or refuse an unknown part and list the known ones."""
 
     @abstractmethod
     def base(self, cell: AnyCell) -> AnyCell:
@@ -294,7 +294,7 @@ class OfSeeds(Shown, ABC):
 
     @cached_property
     def seeds_shown(self) -> tuple[int, ...]:
-        """The seeds of the means: the first, and those behind it of which every run ended."""
+        """The seeds of the means: the first, and those after it all of whose runs ended."""
         cells = self.cells()
         whole = takewhile(
             lambda seed: all((*cell, seed) in self.runs for cell in cells), self.seeds
@@ -303,7 +303,7 @@ class OfSeeds(Shown, ABC):
 
     @cached_property
     def labels(self) -> Mapping[str, str]:
-        """What the designs are called in tables and figures."""
+        """The labels of the designs in tables and figures."""
         return labels(self.designs)
 
     def value(self, cell: AnyCell, seed: int | None = None) -> float | None:
@@ -336,14 +336,14 @@ class OfSeeds(Shown, ABC):
         return half_width(self.mean(cells, seed) for seed in self.seeds_shown)
 
     def core_model(self) -> str:
-        """Return the core model and the durability domain of the machine, as far as they agree."""
+        """Return the core model and the durability domain, each if it is the same in all runs."""
         rows = [run.data for run in self.runs.values()]
         models = dict.fromkeys(f"{row['core_model']} core" for row in rows)
         domains = dict.fromkeys(f"domain {row['domain']}" for row in rows)
         return " · ".join(word for words in (models, domains) if len(words) == 1 for word in words)
 
     def means(self, cell: AnyCell) -> dict[str, Any]:
-        """Return what `--json` has of a cell with several seeds."""
+        """Return the fields that `--json` has for a cell with several seeds."""
         return {
             "value": self.value(cell),
             "normalized": self.ratio(cell),
@@ -353,7 +353,7 @@ class OfSeeds(Shown, ABC):
 
 @dataclass(frozen=True, repr=False)
 class Comparison(OfSeeds):
-    """Designs against workloads."""
+    """The answer of `compare`: designs against workloads."""
 
     designs: tuple[str, ...]
     workloads: tuple[str, ...]
@@ -366,12 +366,12 @@ class Comparison(OfSeeds):
     verdicts: Mapping[Cell, Verdict]
     durability: Mapping[str, str]
     interrupted: bool = False
-    #: What was measured on this computer, of workloads and numbers of threads.
+    #: The measurements on this computer's processor, by workload and number of threads.
     native: Mapping[tuple[str, int | None], Mapping[str, Any]] = field(default_factory=dict)
-    #: What designs with numbers of cores must save at a power failure, as far as that is known.
+    #: What must be saved at a power failure, as far as known, by design and number of cores.
     saved: Mapping[tuple[str, int | None], Saved] = field(default_factory=dict)
     taken: Taken | None = None
-    #: What was set, as it was said: of a cell that which its experiment has.
+    #: The settings as the caller gave them; those of a cell are in its experiment.
     settings: tuple[tuple[str, str], ...] = ()
 
     def cells(self) -> list[Cell]:
@@ -379,13 +379,13 @@ class Comparison(OfSeeds):
         return [(d, w, c) for c in self.cores for w in self.workloads for d in self.designs]
 
     def place(self, cell: Cell) -> Cell:
-        """Return a cell as the rows have it; cores that were not asked for are the machine's."""
+        """Return a cell as the rows have it; `None` may also be the machine's number of cores."""
         design, workload, cores = parts_of(cell, "design", "workload", "cores")
         design = known("design", design, self.designs)
         return design, known("workload", workload, self.workloads), self._cores(cores)
 
     def _cores(self, cores: int | None) -> int | None:
-        """Return a number of cores as it was asked for; of one alone nothing need be said."""
+        """Return a number of cores as `compare` was given it; None is the only one, if there is."""
         if cores is None and len(self.cores) == 1:
             return self.cores[0]
         asked = {self.cores_used(count): count for count in self.cores}
@@ -401,7 +401,7 @@ class Comparison(OfSeeds):
         return (self.normalize, *cell[1:])
 
     def native_ratio(self, workload: str, cores: int | None = None) -> float | None:
-        """Return what was measured on this computer, relative to the design that is the base."""
+        """Return the throughput measured on this computer, relative to the base design's."""
         _, workload, cores = self.place((self.normalize, workload, cores))
         measured = self.native.get((workload, cores), {}).get("throughput_tx_per_s")
         base = self.value((self.normalize, workload, cores))
@@ -419,12 +419,12 @@ class Comparison(OfSeeds):
         return [self.place((design, workload, cores)) for workload in self.workloads]
 
     def verdict(self, design: str, cores: int | None = None) -> Verdict:
-        """Return what the crash campaigns of a design said, all workloads together."""
+        """Return the verdict of a design's crash campaigns on all workloads together."""
         cells = self._row(design, cores)
         return Verdict.all_of(self.verdicts[cell] for cell in cells if cell in self.verdicts)
 
     def is_rival(self, design: str) -> bool:
-        """Return whether others are measured by a design: it is safe, and promises something."""
+        """Return whether a design counts as a rival: it is safe, and announces enough commits."""
         promises = [v for cell, v in self.verdicts.items() if cell[0] == design]
         return self.is_safe(design) and not any(v.announced_few for v in promises)
 
@@ -458,7 +458,7 @@ class Comparison(OfSeeds):
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots.
 
-        Distributions, which are tables of their own, are in the JSON alone.
+        Distributions, which would be tables of their own, are only in the JSON.
         """
         rows = [row | {LATENCY: {**row[LATENCY]}} for row in self.rows]
         for row in rows:
@@ -466,16 +466,16 @@ class Comparison(OfSeeds):
         return rows_as_csv([*rows, *self._measured()])
 
     def table(self) -> list[dict[str, Any]]:
-        """Return what the table shows: a row for each cell, and `gmean` for the means of designs.
+        """Return the rows of the table: one for each cell, and `gmean` for the means of designs.
 
-        Over several seeds a row has their mean, and how far its confidence interval goes.
+        Over several seeds a row has their mean, and half the width of its confidence interval.
         """
         from indelible import tables
 
         return [*tables.compared(self)]
 
     def save_table(self, path: str | PathLike[str], view: str = "ratios") -> None:
-        """Write the table of `--table` into a .csv, .tex or .md; a `view` as of `save`."""
+        """Write the table of `--table` into a .csv, .tex or .md; `view` is as in `save`."""
         from indelible import sheets
 
         sheets.save(path, sheets.compared(self, path, view))
@@ -497,29 +497,29 @@ class Comparison(OfSeeds):
         return self._view("usage").text(self)
 
     def summary(self) -> str:
-        """Return the table of `compare --summary`: a row for each design, with all it trades."""
+        """Return the table of `compare --summary`: a row for each design, with gains and costs."""
         return self._view("summary").text(self)
 
     def save(self, path: str | PathLike[str], view: str = "ratios") -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf.
 
-        `view` is `ratios`, `stalls`, `writes`, `usage`, `summary` or, of what was compared with
-        `latencies=True`, `latencies`.
+        `view` is `ratios`, `stalls`, `writes`, `usage`, `summary` or, if the comparison was made
+        with `latencies=True`, `latencies`.
         """
         from indelible import plots
 
         plots.save(self._view(view).figure, self, path)
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write what `--report` does: all of it as one HTML page, with its rows as JSON."""
+        """Write the page of `--report`: the answer as one HTML page, with its rows as JSON."""
         from indelible.pages import report
 
         report.save(self, path)
 
     def stacks(self, view: str = "stalls") -> list[dict[str, Any]]:
-        """Return a row for each stack of the figure of `--stalls`, or of that of `--writes`.
+        """Return a row for each stack of the figure of `--stalls` or of `--writes`.
 
-        The whole of the design that is 1.00 is 100 on each workload.
+        On each workload the total of the design that is 1.00 is 100.
         """
         if view not in STACKED:
             raise InputError(f"stacks are of {' or '.join(STACKED)}, and not of {view!r}")
@@ -543,7 +543,7 @@ class Comparison(OfSeeds):
         return view_named(name)
 
     def _measured(self) -> Iterator[dict[str, Any]]:
-        """Return what was measured on this computer in the columns of runs."""
+        """Return the measurements on this computer as rows with the columns of runs."""
         for (workload, cores), row in self.native.items():
             yield {
                 "design": NATIVE,

@@ -1,4 +1,4 @@
-"""Rows, as they are in JSON, as comma-separated values."""
+"""Rows of JSON as comma-separated values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _cell(value: object) -> object:
-    """Return a value as JSON has it; a list of nothing is an empty cell."""
+    """Return a value as JSON has it; an empty list is an empty cell."""
     if isinstance(value, (list, tuple)):
         return json.dumps(value) if value else ""
     return json.dumps(value) if isinstance(value, bool) else value

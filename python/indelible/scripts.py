@@ -1,4 +1,4 @@
-"""Designs in Python: how one is found by its file or its class, and told to the simulator.
+"""Designs in Python: how one is found by its file or its class, and described to the simulator.
 
 The simulator calls `find`, `about`, `anew`, `setup`, `explained` and `placed`; the rest of the
 package calls `named`.
@@ -28,13 +28,13 @@ from typing import Any
 from indelible import _core as core
 from indelible.design import Design, InputError, Param, Setup, Shape, Structure, Values
 
-#: How the name of a design's file ends.
+#: The suffix of a design's file.
 SUFFIX = ".py"
 
 #: The software logs that may stand on ordering hardware: `undo@./mine.py`.
 LOGS = ("undo", "redo", "count")
 
-#: What a card may say, by its word.
+#: The possible values of a class's attributes, by name.
 WORDS = {
     "durability": ("synchronous", "asynchronous", "none"),
     "granularity": ("word", "line"),
@@ -42,39 +42,39 @@ WORDS = {
     "model": (None, "fenced", "epoch", "visible"),
 }
 
-#: And what is so or is not.
+#: The attributes that are True or False.
 FLAGS = ("brings_stores", "has_fences", "has_flushes", "migrates")
 
-#: What the simulator asks only of a design that changes it.
+#: The hooks that the simulator calls only if a design overrides them.
 HOOKS = (
     *("begin", "load", "store", "commit", "fill", "transfer", "evict", "event"),
     *("leaves_behind", "hears_at_once", "power_loss", "recover", "boot", "counters"),
     *("fence", "could_be_durable"),
 )
 
-#: Of these, what the simulator asks of ordering hardware alone, and never of it.
+#: Those of the hooks that only ordering hardware has, and those that it does not have.
 OF_ORDERS = ("fence", "could_be_durable")
 OF_DESIGNS = ("begin", "commit", "leaves_behind")
 
-#: The designs that were named: classes by their names, and files by their paths and their texts.
+#: The known designs: classes by their names, and files by their paths and digests of their texts.
 _classes: dict[str, type[Design]] = {}
 _files: dict[tuple[str, str], type[Design]] = {}
 
 #: The files that a design has imported from its own folder, and a digest of each.
 _parts: dict[type[Design], dict[str, str]] = {}
 
-#: What the designs of files were loaded from.
+#: The sources from which the designs of files were loaded.
 _sources: dict[type[Design], Source] = {}
 
-#: While something runs: the designs of files as they were when they were asked for first.
+#: While jobs run: the designs of files as they were at the first request.
 _still: dict[str, type[Design]] = {}
 _running = 0
 _lock = threading.RLock()
 
-#: Set to anything, it shows where in a design an error comes from.
+#: The variable that, set to anything, shows the traceback of a design's error.
 DEBUG = "INDELIBLE_DEBUG"
 
-#: From here on a name is taken for a hook's that is misspelt (ours: `stor`, `evcit`, `on_store`).
+#: The least similarity of a misspelt hook's name (ours: `stor`, `evcit`, `on_store`).
 LIKELY = 0.75
 
 
@@ -84,13 +84,13 @@ def is_script(name: str) -> bool:
 
 
 def parts(name: str) -> tuple[str | None, str]:
-    """Return the log and the hardware of LOG@ORDER; no log of any other name."""
+    """Return the log and the hardware of LOG@ORDER, or None and the name of any other name."""
     log, at, hardware = name.partition("@")
     return (log, hardware) if at and log in LOGS else (None, name)
 
 
 def called(name: str) -> str:
-    """Return what a design is called where it is a word: the file's name without its ending.
+    """Return a design's name in settings and labels: a file's name without its ending.
 
     A log on hardware in Python is called by both: `undo@mine`.
     """
@@ -100,7 +100,7 @@ def called(name: str) -> str:
 
 
 def named(design: type) -> str:
-    """Return the name by which a class is a design from now on."""
+    """Register a class as a design, and return its name."""
     name = design.__name__
     if not issubclass(design, Design):
         raise InputError(f"{name} is no design: derive it from `indelible.design.Design`")
@@ -120,7 +120,7 @@ def under(log: str, design: type[Design]) -> str:
 def find(name: str) -> tuple[type[Design], str | None, str] | None:
     """Return the design of a name, the log on it, and the name without the log.
 
-    Nothing if it is not the name of one in Python.
+    None if the name is not that of a design in Python.
     """
     log, own = parts(name)
     if own in _classes:
@@ -155,14 +155,14 @@ def imported(path: str) -> list[str]:
 
 
 def _require_log(name: str) -> None:
-    """Refuse hardware that there is, in Python, under a log that there is not."""
+    """Refuse an unknown log on known hardware in Python."""
     log, _, own = name.partition("@")
     if own in _classes or (own.endswith(SUFFIX) and os.path.isfile(own)):
         raise InputError(f"`{log}` is no software log; they are {', '.join(LOGS)}")
 
 
 def _loaded(path: str) -> type[Design]:
-    """Return the design of a file, while something runs as it was when it was asked for first."""
+    """Return the design of a file; while jobs run, the one from their first request."""
     with _lock:
         if not _running:
             return _load(path)
@@ -173,7 +173,7 @@ def _loaded(path: str) -> type[Design]:
 
 @contextmanager
 def held_still() -> Iterator[None]:
-    """Have designs stay as they are while they run, whoever edits their files."""
+    """Keep designs as they are while they run, even if their files are edited."""
     global _running
     with _lock:
         _running += 1
@@ -187,7 +187,7 @@ def held_still() -> Iterator[None]:
 
 
 def _load(path: str) -> type[Design]:
-    """Return the design of a file; the same as before if its text is."""
+    """Return the design of a file; the same class as before if the text is the same."""
     try:
         text = Path(path).read_bytes()
     except OSError as error:
@@ -213,16 +213,16 @@ def _digest(path: str) -> str:
 
 
 def sections() -> set[str]:
-    """Return what settings may begin with; a design of such a name would take them for itself."""
+    """Return the sections of settings, which no design may have as its name."""
     rows = json.loads(core.explain("machine:tiny", [], None, None))["rows"]
     return {"design", "workload", *(row["section"] for row in rows)}
 
 
 @dataclass(frozen=True)
 class Source(MetaPathFinder, Loader):
-    """What a design was loaded from, so that it can be loaded again whoever edits its files.
+    """The compiled files of a design, from which it can be loaded again even if they are edited.
 
-    Meanwhile it finds the modules of the design's own folder.
+    While it is loaded, this object finds the modules of the design's own folder.
     """
 
     path: str
@@ -233,7 +233,7 @@ class Source(MetaPathFinder, Loader):
     modules: Mapping[str, tuple[str, bool, CodeType]]
 
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
-        """Return how a module of the folder is loaded, and nothing of any other."""
+        """Return how a module of the folder is loaded; None for any other module."""
         if name not in self.modules:
             return None
         file, is_package, _ = self.modules[name]
@@ -241,14 +241,14 @@ class Source(MetaPathFinder, Loader):
         return spec_from_file_location(name, file, loader=self, submodule_search_locations=places)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill a module of the folder."""
+        """Execute a module of the folder."""
         exec(self.modules[module.__name__][2], module.__dict__)
 
 
 def anew(design: type[Design]) -> type[Design]:
-    """Return a design loaded again: a class in whose variables, and its module's, nothing was put.
+    """Return a design loaded again, with fresh variables of the class and of its module.
 
-    So have the modules of its own folder nothing. A class that is of no file is the same again.
+    The modules of its own folder are fresh, too. A class that is of no file is returned as it is.
     """
     source = _sources.get(design)
     if source is None:
@@ -277,21 +277,21 @@ def _first(path: str, text: bytes, digest: str) -> tuple[ModuleType, dict[str, M
     modules = {}
     for name, one in own.items():
         file, loader = _file_of(one), getattr(one, "__loader__", None)
-        # What is compiled, or is a folder without a file, is imported again as before.
+        # An extension module, or a package without a file, is imported again as usual.
         if file is not None and (its := getattr(loader, "get_code", lambda _: None)(name)):
             modules[name] = (file, hasattr(one, "__path__"), its)
     return module, own, replace(source, modules=modules)
 
 
 def _executed(source: Source) -> tuple[ModuleType, dict[str, ModuleType]]:
-    """Return a file as a module, with its own folder first where it imports from.
+    """Return a file as a module, with its own folder first on the import path.
 
-    What it has imported from there, which is told beside it, is its own: another folder may have
-    modules of these names.
+    Also returns the modules that it imported from there. They are taken out of `sys.modules`,
+    because another design's folder may have modules of the same names.
     """
     module = ModuleType(source.name)
     module.__file__ = source.path
-    # Data classes look their module up.
+    # Data classes look their module up in `sys.modules`.
     sys.modules[module.__name__] = module
     folder, known = source.folder, set(sys.modules)
     own: dict[str, ModuleType] = {}
@@ -302,17 +302,17 @@ def _executed(source: Source) -> tuple[ModuleType, dict[str, ModuleType]]:
         raise InputError(explained(error, source.path)) from None
     finally:
         sys.path.remove(folder)
-        # In the order of their names: what a design is told by must not depend on hashes.
+        # In the order of their names, since a design's fingerprint must not depend on hashes.
         for name in sorted(sys.modules.keys() - known):
             places = (_file_of(sys.modules[name]), *_places(sys.modules[name]))
-            # Also a folder that is a package without a file of its own.
+            # Namespace packages, which have folders but no file, count, too.
             if any(str(place).startswith(folder + os.sep) for place in places):
                 own[name] = sys.modules.pop(name)
     return module, own
 
 
 def _file_of(module: ModuleType) -> str | None:
-    """Return the file of a module, if it is of one."""
+    """Return the file of a module, or None if it has none."""
     file = getattr(module, "__file__", None)
     return None if file is None else str(file)
 
@@ -333,7 +333,7 @@ def _design_of(module: ModuleType, path: str) -> type[Design]:
         and issubclass(value, Design)
         and value.__module__ == module.__name__
     ]
-    # One that others are derived from is not meant.
+    # A class from which others are derived is not the design.
     ends = [one for one in found if not any(one in other.__mro__[1:] for other in found)]
     if len(ends) != 1:
         names = ", ".join(one.__name__ for one in ends)
@@ -345,9 +345,9 @@ def _design_of(module: ModuleType, path: str) -> type[Design]:
 
 
 def explained(error: BaseException, name: str, hook: str = "") -> str:
-    """Return where and how a script went wrong, as one line: the last line of its own.
+    """Return an error of a script as one line, with the script's own innermost place.
 
-    An `InputError` of its own is a sentence for the user, who is not told where it comes from.
+    An `InputError` that the script raises is a sentence for the user and gets no place.
     """
     if os.environ.get(DEBUG):
         traceback.print_exception(error)
@@ -365,7 +365,7 @@ def placed(error: BaseException, name: str, hook: str = "") -> str:
     package = os.path.dirname(__file__)
     stack = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in stack if not frame.filename.startswith((package, "<frozen"))]
-    # What it calls in a library is less to the point than where it does.
+    # The script's own line says more than a line of a library that it calls.
     own = _own(frames, name) or frames
     if not own:
         return f"{name}: `{hook}`" if hook else name
@@ -373,18 +373,18 @@ def placed(error: BaseException, name: str, hook: str = "") -> str:
 
 
 def running(thread: int) -> str | None:
-    """Return where a script is that runs on a thread."""
+    """Return the place at which a thread is in a script, or None outside of scripts."""
     frame = sys._current_frames().get(thread)
     own = _own(traceback.extract_stack(frame), "") if frame else []
     return _place(own[-1]) if own else None
 
 
 def _own(stack: Iterable[traceback.FrameSummary], name: str) -> list[traceback.FrameSummary]:
-    """Return the steps that are in the folder of a script."""
+    """Return the frames that are in the folder of a script."""
     folders = {os.path.dirname(path) for path, _ in _files} | {os.path.dirname(name)}
 
     def is_own(file: str) -> bool:
-        # Of a file that was named by a relative path its code knows no other.
+        # Code of a file that was named by a relative path has that path.
         whole = file if file.startswith("<") else os.path.abspath(file)
         return bool(folders & {os.path.dirname(file), os.path.dirname(whole)})
 
@@ -396,14 +396,14 @@ def _place(step: traceback.FrameSummary) -> str:
 
 
 def _cell(file: str) -> str | None:
-    """Return what a notebook calls the cell that it has given the name of a file, `Cell In[3]`."""
+    """Return the notebook's label, such as `Cell In[3]`, of a cell with this file name."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     label = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
     return " ".join(label) if label else None
 
 
 def about(design: type[Design], name: str) -> dict[str, Any]:
-    """Return what is said of a design, or refuse what is no card."""
+    """Return the description of a design, or refuse a class with wrong attributes."""
     for word, known in WORDS.items():
         _one_of(name, word, getattr(design, word), known)
     for word in ("paper", "family"):
@@ -413,14 +413,14 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
         if not isinstance(said, Mapping):
             raise InputError(f"{name}: `{word}` has something for each name: a mapping")
         for key, value in said.items():
-            # What a log does not need may be said of that log.
+            # A key of `needless` may name the log before a colon.
             bare = key.rpartition(":")[2] if word == "needless" and isinstance(key, str) else key
             if not isinstance(bare, str) or not bare.isidentifier():
                 raise InputError(f"{name}: `{word}` has {key!r}, which is no name")
             if word != "params":
                 _text(name, f"{word}[{key!r}]", value)
     for rule in design.needless:
-        # Which rules logs have, those say who put one on it.
+        # The rules of logs are known only to the simulator, which checks them later.
         if design.model is None and rule not in design.rules:
             raise InputError(f"{name}: `needless` names `{rule}`, which is no rule")
     for word in FLAGS:
@@ -447,14 +447,14 @@ def about(design: type[Design], name: str) -> dict[str, Any]:
 
 
 def _fingerprint(design: type[Design]) -> str:
-    """Return what tells a design from others of its name: its text, as far as that is there."""
+    """Return a digest of a design's text, or of its identity if there is no text."""
     texts = [digest for (_, digest), known in _files.items() if known is design]
     texts += _parts.get(design, {}).values()
     if not texts:
         try:
             texts = [inspect.getsource(design)]
         except (OSError, TypeError):
-            # Typed where nothing is kept of it, unless it is in a notebook.
+            # The class was typed; only a notebook keeps its text.
             texts = _cells(design) or [str(id(design))]
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
@@ -468,7 +468,7 @@ def _file(design: type[Design]) -> str | None:
 
 
 def _cells(design: type[Design]) -> list[str]:
-    """Return the texts of the cells of a notebook in which the methods of a class are."""
+    """Return the texts of the notebook cells that have the methods of a class."""
     methods = (getattr(value, "__func__", value) for value in vars(design).values())
     codes = [method.__code__ for method in methods if inspect.isfunction(method)]
     texts = ("".join(linecache.getlines(code.co_filename)) for code in codes)
@@ -481,7 +481,7 @@ def _text(name: str, word: str, value: object) -> None:
 
 
 def _require_hooks(design: type[Design], name: str) -> None:
-    """Refuse what is a hook but for its spelling: nobody would call it, or say so."""
+    """Refuse misspelt hooks, which the simulator would silently never call."""
     own = {word for word in dir(design) if not word.startswith("_")} - set(dir(Design))
     missing = [hook for hook in (*HOOKS, "hardware") if not _changes(design, hook)]
     for word in sorted(own):
@@ -495,7 +495,7 @@ def _require_hooks(design: type[Design], name: str) -> None:
 
 
 def _require_class_methods(design: type[Design], name: str) -> None:
-    """Refuse hooks of an object that are asked of the class, where there is none (yet)."""
+    """Refuse instance methods for hooks that are called on the class, before an object exists."""
     for hook in ("recover", "boot", "hardware"):
         given = len(inspect.signature(getattr(Design, hook)).parameters)
         own = inspect.getattr_static(design, hook)
@@ -507,7 +507,7 @@ def _require_class_methods(design: type[Design], name: str) -> None:
 
 
 def _require_kind(design: type[Design], name: str) -> None:
-    """Refuse hooks that nobody would call: ordering hardware has some, and others have the rest."""
+    """Refuse hooks that are never called on this kind: some are for ordering hardware alone."""
     if design.model is None:
         hook = next((hook for hook in OF_ORDERS if _changes(design, hook)), None)
         if hook:
@@ -533,7 +533,7 @@ def _one_of(name: str, word: str, value: object, known: Iterable[str | None]) ->
 
 
 def _field(name: str, key: str, param: Param) -> dict[str, Any]:
-    """Return a parameter as the simulator has it: a choice as the index of its word."""
+    """Return a parameter as the simulator takes it: a choice is the index of its word."""
     if not isinstance(param, Param):
         raise InputError(f"{name}: `params` has a `Param` for `{key}`, and not {param!r}")
     _text(name, f"the doc of {key}", param.doc)
@@ -569,7 +569,7 @@ def setup(
     without: str | None,
     shape: Mapping[str, Any],
 ) -> Setup:
-    """Return what a design is set up with: its parameters, its rules and the machine."""
+    """Return the setup of a design: its parameters, its rules and the machine."""
     params = {key: _value(param, settings.get(key)) for key, param in design.params.items()}
     rules = {rule: rule != without for rule in design.rules}
     return Setup(Values(**params), Values(**rules), Shape(**shape))
@@ -582,7 +582,7 @@ def _value(param: Param, said: int | None) -> int | str:
 
 
 def hardware(design: type[Design], setup: Setup) -> list[tuple[Any, ...]]:
-    """Return what a design adds to the hardware."""
+    """Return the structures that a design adds to the hardware, as tuples."""
     found = list(design.hardware(setup))
     for structure in found:
         if not isinstance(structure, Structure):

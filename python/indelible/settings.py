@@ -1,4 +1,4 @@
-"""Settings as words: pairs of a field and its value, whose they are, and lists of values."""
+"""Settings as words: pairs of a field and its value, the owners of fields, and lists of values."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from indelible.scripts import called
 Pairs = tuple[tuple[str, str], ...]
 Settings = Mapping[str, Any] | Sequence[Sequence[Any]] | None
 
-#: A number and what it is of, as in `50ns` and `2.47pJ/bit`.
+#: A number and its unit, as in `50ns` and `2.47pJ/bit`.
 NUMBER = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>([A-Za-z%][A-Za-z0-9%/]*)?)")
 
-#: How many items a workload has, which machines say, too.
+#: The number of items of a workload, which is also a field of machines.
 ITEMS = "workload.items"
 
-#: More values than this are a misprint of a range.
+#: The most values of a range; more are taken for a misprint.
 VALUES_MAX = 1000
 
 
@@ -40,15 +40,15 @@ def pairs(settings: Settings) -> Pairs:
 
 
 def as_word(value: object) -> str:
-    """Return a value as it is written: yes and no for what is true and false."""
+    """Return a value as it is written in settings: yes and no for True and False."""
     return ("no", "yes")[bool(value)] if is_truth(value) else str(value)
 
 
 def require_effect(settings: Pairs, name: str, kind: str) -> None:
-    """Refuse settings that change nothing of what is explained.
+    """Refuse settings that do not affect the thing that is explained.
 
-    A design's hardware depends on its machine. `workload.items` is the machine's word to every
-    workload, and so is nowhere out of place.
+    A design's hardware depends on its machine. `workload.items` is always accepted, because it is a
+    field of every machine, for every workload.
     """
     of_machine = [key for key, _ in settings if not key.startswith(("design.", "workload."))]
     of_workload = [key for key, _ in settings if key.startswith("workload.") and key != ITEMS]
@@ -64,7 +64,7 @@ def require_effect(settings: Pairs, name: str, kind: str) -> None:
 
 
 def canonical(settings: Pairs, machine: Iterable[Mapping[str, Any]]) -> Pairs:
-    """Return settings in which each field of a machine has its own name, and no other tool's."""
+    """Return the settings with our own names of a machine's fields in place of other tools'."""
     fields = [(row["section"], row["key"], row["aliases"]) for row in machine]
     keys = {f"{at}.{alias}": f"{at}.{key}" for at, key, aliases in fields for alias in aliases}
 
@@ -79,10 +79,10 @@ def canonical(settings: Pairs, machine: Iterable[Mapping[str, Any]]) -> Pairs:
 def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[str] = ()) -> Pairs:
     """Return the settings of one design on one workload.
 
-    A section that is the name of a design or a workload speaks of that alone: `silo.entries` is
-    `design.entries` of `silo`, and nothing to the others that are `compared`; `silo.pm.tWRITE` is
-    `pm.tWRITE` of the machine that `silo` is on, whatever that of the others is. A design in the
-    file `mine.py` is `mine` there.
+    A section that is the name of a design or a workload holds for that alone: `silo.entries` is
+    `design.entries` of `silo`, and has no effect on the others that are `compared`;
+    `silo.pm.tWRITE` is `pm.tWRITE` of the machine on which `silo` runs, and of no other's. A design
+    in the file `mine.py` is `mine` there.
     """
     named = ((called(design), "design"), (workload, "workload"))
     own = {name: section for name, section in named if name}
@@ -136,7 +136,7 @@ def values(key: str, asked: object) -> tuple[str, ...]:
 
 
 def number(value: str) -> tuple[Decimal, str] | None:
-    """Return the number of a value, and its unit; nothing if it is a word."""
+    """Return the number of a value, and its unit; None if it is a word."""
     match = NUMBER.fullmatch(value)
     return None if match is None else (Decimal(match["number"]), match["unit"])
 
@@ -155,7 +155,7 @@ def _range(key: str, word: str) -> Sequence[str]:
         raise InputError(f"`{key}={word}` goes from {first} to {last} in steps of {step}: no way")
     count = int((last - first) / step) + 1
     if count > VALUES_MAX:
-        # Python writes no whole number of some thousand digits.
+        # A `Decimal`, since Python refuses to print whole numbers of some thousand digits.
         many = f"{Decimal(count):,}"
         raise InputError(f"`{key}={word}` has {many} values; at most {VALUES_MAX:,} do")
     return [f"{(first + index * step).normalize():f}{unit}" for index in range(count)]

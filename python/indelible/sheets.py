@@ -1,4 +1,4 @@
-"""The tables of comparisons and sweeps as files: CSV, or what stands in a paper or on a page."""
+"""The tables of comparisons and sweeps as files: CSV, LaTeX or Markdown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from indelible.text.comparison import STUB, where
 from indelible.typeset import Sheet
 from indelible.views import RATIOS, view_named
 
-#: Notes are lines of their own, however long they are.
+#: A width at which no note is wrapped: in files each note is one line.
 NO_WIDTH = 1_000_000
 
 #: The columns of a comparison that have words and no numbers.
@@ -27,20 +27,20 @@ LABELS = ("workload", "design")
 
 
 def save(path: str | PathLike[str], content: str) -> None:
-    """Write what is to be in a file."""
+    """Write a file; an error names it."""
     with files.naming(path):
         files.write(path, content)
 
 
 def compared(answer: Comparison, path: str | PathLike[str], view: str = RATIOS) -> str:
-    """Return the table of a comparison, or of what is behind it, as a file of that name has it."""
+    """Return a view's table of a comparison in the format that the path's ending says."""
     typeset.check(path)
     shown = view_named(view)
     if not answer.runs:
         raise _nothing()
     told = [_said(note) for note in shown.notes(answer)]
     if shown.printed is None:
-        # There is no column or row for verdicts.
+        # The view's table has no column or row for verdicts, so they become notes.
         told += _verdicts(answer)
     told += comparison_text.remarks(answer, NO_WIDTH)
     command = comparison_page.command(answer, view, "--table", str(path))
@@ -48,7 +48,7 @@ def compared(answer: Comparison, path: str | PathLike[str], view: str = RATIOS) 
 
 
 def swept(answer: Sweep, path: str | PathLike[str]) -> str:
-    """Return the table of a sweep, or the grids of one of two fields, as such a file has it."""
+    """Return the table of a sweep, or its grids if two fields vary, in the format of the path."""
     typeset.check(path)
     if not answer.runs:
         raise _nothing()
@@ -85,7 +85,7 @@ def _compared(answer: Comparison, view: str) -> Iterator[Sheet]:
 
 
 def _swept(answer: Sweep) -> Iterator[Sheet]:
-    """Return a sheet for each table of a terminal. Values of fields are numbers like the others."""
+    """Return a sheet for each table of a terminal; values of fields are set as numbers."""
     title = [*sweep_text.title_lines(answer), sweep_text.where(answer, answer.core_model())]
     for name, rows in sweep_text.grids(answer).items():
         said = " · ".join(filter(None, [name, sweep_text.axes(answer)]))
@@ -99,13 +99,13 @@ def _verdicts(answer: Comparison) -> Iterator[str]:
 
 
 def _said(note: text.Note) -> str:
-    """Return a note behind its mark, or behind the name of the column that it is of."""
+    """Return a note with its mark, or the name of its column, in front."""
     mark, body = note
     return f"{mark}{':' if mark[0].isalnum() else ''} {body}"
 
 
 def _made(answer: OfSeeds, command: str) -> list[str]:
-    """Return what made a table: the command line, and the simulator that did what it says."""
+    """Return the origin of a table: the command line, and the version of the simulator."""
     versions = dict.fromkeys(run.data["version"] for run in answer.runs.values())
     return [command, f"Indelible {', '.join(versions)}"]
 

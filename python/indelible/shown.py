@@ -1,4 +1,4 @@
-"""Answers that print what their command prints, also in a notebook."""
+"""The bases of answers, which print like their commands, also in a notebook."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 
 class Shown:
-    """What `str` has the table of."""
+    """An answer whose `str` is the table that its command prints."""
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the lines of a terminal."""
+        """Return the same lines as a terminal shows, for a notebook."""
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
 class Answer(Shown):
-    """The JSON of an answer, whose keys are attributes."""
+    """An answer with the keys of its JSON as attributes."""
 
     data: Mapping[str, Any]
 
@@ -32,7 +32,7 @@ class Answer(Shown):
 
     @property
     def interrupted(self) -> bool:
-        """Whether it was, so that something is missing: `cancelled` in the JSON."""
+        """Whether it was interrupted, so that results are missing: `cancelled` in the JSON."""
         return bool(self.data.get("cancelled"))
 
     def json(self) -> dict[str, Any]:
@@ -44,16 +44,16 @@ class Object(Shown, dict[str, Any]):
     """An answer that is itself the object that `--json` prints."""
 
     def json(self) -> dict[str, Any]:
-        """Return that object, as every answer does."""
+        """Return the object that `--json` prints."""
         return dict(self)
 
 
 class _Interruptible(Object):
-    """What says in its JSON whether it was interrupted."""
+    """An answer whose JSON says whether it was interrupted."""
 
     @property
     def interrupted(self) -> bool:
-        """Whether something is missing: `cancelled` in the JSON."""
+        """Whether results are missing: `cancelled` in the JSON."""
         return bool(self.get("cancelled"))
 
 

@@ -1,9 +1,9 @@
-"""The smallest run in which a crash campaign finds something: a few transactions can be read.
+"""The smallest run in which a crash campaign finds a violation: a few transactions can be read.
 
-What breaks a design needs few transactions, but which they are is a matter of chance: it shows in a
-short run with one seed and not with another. So short runs are tried with several seeds, the
-shortest first. Where none of them shows anything, the run that did is cut short: runs with fewer
-transactions begin alike.
+An error of a design mostly needs few transactions, but chance decides which, so a short run shows
+it with one seed and not with another. So short runs are tried with several seeds, the shortest
+first. If none of them shows a violation, the run that did is shortened: runs with fewer
+transactions begin in the same way.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 
 from indelible.experiment import Campaign, Experiment
 
-#: Transactions of all cores in the runs that are tried, and with how many seeds beside the one
+#: The transactions of all cores in the runs that are tried, and the number of seeds beside the one
 #: that was asked for (ours: 300 runs of two cores take a second or two).
 TOTALS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 SEEDS = 8
 
-#: Has campaigns done, and returns what they answer.
+#: Runs campaigns, and returns their answers.
 Done = Callable[[Sequence[Campaign]], Sequence[dict[str, Any]]]
 
 
 def smallest(campaign: Campaign, violation: dict[str, Any], done: Done) -> dict[str, Any] | None:
-    """Return the smallest campaign that was found to break, and its answer; none if none was.
+    """Return the smallest campaign found to have a violation, and its answer; None if none was.
 
-    `campaign` says its cores and transactions, and `violation` is the first of what it found.
+    `campaign` has its cores and transactions filled in, and `violation` is the first that it found.
     """
     tried = 0
 
@@ -45,7 +45,7 @@ def _found(like: Campaign, done: Done) -> dict[str, Any] | None:
     for batch in _short(like):
         for one, answer in zip(batch, done(batch), strict=True):
             if answer["violations"]:
-                # Between this number of transactions and the one before are others.
+                # A number of transactions between the one before and this one may be enough.
                 shorter = _cut_short(one, done, right // _counts(one.experiment)[0])
                 return shorter or {"campaign": one, "answer": answer}
         right = math.prod(_counts(batch[0].experiment))
@@ -53,7 +53,7 @@ def _found(like: Campaign, done: Done) -> dict[str, Any] | None:
 
 
 def _like(campaign: Campaign, violation: dict[str, Any]) -> Campaign:
-    """Return a campaign without what the violation does not need."""
+    """Return a campaign without the options that the violation does not need."""
     return replace(
         campaign,
         points=None,
@@ -65,11 +65,11 @@ def _like(campaign: Campaign, violation: dict[str, Any]) -> Campaign:
 
 
 def _short(like: Campaign) -> Iterator[list[Campaign]]:
-    """Return short runs, the shortest first: those of as many transactions together."""
+    """Return batches of short runs, the shortest first; a batch has one number of transactions."""
     asked = like.experiment
     cores, txs = _counts(asked)
     is_trace = asked.workload == "replay"
-    # Of a trace the threads are given, and chance has no part in it.
+    # A trace fixes the number of threads, and its run does not depend on the seed.
     counts = [cores] if is_trace else range(1, cores + 1)
     others = [seed for seed in range(1, SEEDS + 2) if seed != asked.seed]
     seeds = [asked.seed, *([] if is_trace else others[:SEEDS])]
@@ -87,16 +87,16 @@ def _short(like: Campaign) -> Iterator[list[Campaign]]:
 
 
 def _counts(asked: Experiment) -> tuple[int, int]:
-    """Return the cores of a run that broke, which says how many, and the transactions of each."""
+    """Return the cores of a run with a violation, and the transactions of each."""
     assert asked.cores is not None, "what broke says on how many cores"
     assert asked.txs is not None, "and how long it was"
     return asked.cores, asked.txs
 
 
 def _cut_short(like: Campaign, done: Done, right: int = 0) -> dict[str, Any] | None:
-    """Return the shortest run that begins as the one that broke, and breaks; none if that is it.
+    """Return the shortest prefix of a run that has a violation; None if none shorter has.
 
-    Of `right` transactions of each core it is known that they do not break.
+    `right` transactions of each core are known to have none.
     """
     found = None
     _, wrong = _counts(like.experiment)

@@ -1,4 +1,4 @@
-"""What transactions of a comparison are made of, as text: their core time, or what they write."""
+"""The stacks of transactions in a comparison, as text: their core time or their writes, by part."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from indelible.text.comparison import (
 
 @dataclass(frozen=True)
 class Stacked:
-    """What a stack is the height of, and what it is made of."""
+    """The quantity that a stack divides, and its parts."""
 
-    #: As it stands in a title.
+    #: The quantity, for a title.
     title: str
-    #: What of a run is divided: its amounts by part.
+    #: Returns the amounts of a run by part.
     amounts: Callable[[Mapping[str, Any]], Mapping[str, float]]
-    #: The parts in the order of a stack, and how the head of a column says each.
+    #: The parts in the order of a stack, and the head of the column of each.
     parts: Mapping[str, str]
-    #: What a reader has to know of the parts.
+    #: The note about the parts.
     note: str
-    #: All of a stack as it was counted, in words.
+    #: Returns the total of a stack in its own unit, as text.
     said: Callable[[float], str]
 
 
@@ -75,12 +75,12 @@ WRITES = Stacked(
     partial(quantity, unit="B"),
 )
 
-#: A part that is nowhere as much as this has no column.
+#: The least amount for which a part gets a column.
 SHOWN_FROM = 0.5
 
 MEAN = "mean"
 
-#: How a table says whose row that is.
+#: The label of the row of means in a table.
 MEAN_LABEL = "arith. mean"
 MEAN_NOTE = (
     "means are arithmetic, so that parts add up, and depend on which design is 100; --metric has"
@@ -89,9 +89,9 @@ MEAN_NOTE = (
 
 
 def parts(answer: Comparison, of: Stacked, cell: Cell) -> dict[str, float] | None:
-    """Return the parts of a transaction's stack; all of the base's is 100, with the same seed.
+    """Return the parts of a transaction's stack; the total of the base with that seed is 100.
 
-    Over several seeds it is the mean.
+    Over several seeds each part is the mean.
     """
     cell = answer.place(cell)
     base = answer.base(cell)
@@ -107,7 +107,7 @@ def parts(answer: Comparison, of: Stacked, cell: Cell) -> dict[str, float] | Non
 
 
 def _each(run: Run, of: Stacked) -> dict[str, float]:
-    """Return what a run has of each part for a transaction that was committed."""
+    """Return the amount of each part for a committed transaction of a run."""
     count = transactions(run.data)
     return {name: amount / count if count else 0.0 for name, amount in of.amounts(run.data).items()}
 
@@ -137,7 +137,7 @@ def stacks(
 
 
 def rows(answer: Comparison, of: Stacked) -> Iterator[dict[str, Any]]:
-    """Return a row for each stack: the whole, and what it is made of."""
+    """Return a row for each stack: the total, and the parts."""
     for cores in answer.cores:
         for design, cells in stacks(answer, of, cores).items():
             for workload, cell in zip([*answer.workloads, MEAN], cells, strict=True):
@@ -153,7 +153,7 @@ def table(answer: Comparison, of: Stacked, width: int | None = None) -> str:
 
 
 def notes(answer: Comparison, of: Stacked) -> list[Note]:
-    """Return what there is to know of the stacks."""
+    """Return the notes below a table of stacks."""
     told = [("*", of.note)]
     if len(answer.workloads) > 1:
         told.append(("*", MEAN_NOTE))
@@ -170,12 +170,12 @@ def _block(answer: Comparison, of: Stacked, cores: int | None, width: int) -> st
 
 
 def title(answer: Comparison, of: Stacked) -> str:
-    """Return what stacks are of, and what is all of one."""
+    """Return the title of stacks: the quantity, and the design whose total is 100."""
     return f"{of.title}, {answer.labels[answer.normalize]} = 100, lower is better"
 
 
 def grid(answer: Comparison, cores: int | None, of: Stacked) -> Grid:
-    """Return a row for each workload and design, and behind those the means of designs."""
+    """Return a row for each workload and design, and after those the means of designs."""
     found = stacks(answer, of, cores)
     used = [name for name in of.parts if _is_seen(found, name)]
     lines = []
@@ -193,7 +193,7 @@ def grid(answer: Comparison, cores: int | None, of: Stacked) -> Grid:
 
 
 def _whole(answer: Comparison, of: Stacked, cell: Cell) -> str:
-    """Return all of a transaction's stack as it was counted."""
+    """Return the total of a transaction's stack in its own unit, as text."""
     place = answer.place(cell)
     runs = [answer.runs.get((*place, seed)) for seed in answer.seeds_shown]
     mean = mean_of_seeds(None if run is None else sum(_each(run, of).values()) for run in runs)
@@ -205,6 +205,6 @@ def _is_seen(found: Mapping[str, list[dict[str, float] | None]], part: str) -> b
 
 
 def _numbers(cell: Mapping[str, float], used: list[str]) -> list[str]:
-    """Return the total and the parts; one that rounds to nothing is a dot."""
+    """Return the total and the parts; a part that rounds to 0 is a dot."""
     shown = [f"{cell[name]:.0f}" if cell[name] >= SHOWN_FROM else "." for name in used]
     return [f"{sum(cell.values()):.0f}", *shown]

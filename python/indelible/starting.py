@@ -1,4 +1,4 @@
-"""The verb `new`: a file to begin with."""
+"""The verb `new`: a file with a first design, to be changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from indelible.scripts import SUFFIX, sections
 from indelible.starting_in_rust import SUFFIX as RUST
 from indelible.starting_in_rust import NewInRust, new_in_rust
 
-#: What can be begun with, and what each is; the template of a kind is the file of its name.
+#: The kinds of templates, with descriptions; the template of a kind is the file of that name.
 KINDS = {"design": "a hardware undo log", "order": "ordering hardware with a flush and a fence"}
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -31,11 +31,11 @@ class New:
     kind: str
 
     def json(self) -> dict[str, Any]:
-        """Return it as the command prints it."""
+        """Return the object that `--json` prints."""
         return asdict(self)
 
     def __str__(self) -> str:
-        """Return what was written, and what to do with it."""
+        """Return the name of the file, and the commands to try next."""
         path = shlex.quote(self.file)
         next_of = {
             "design": [
@@ -59,10 +59,10 @@ class New:
 
 
 def new(kind: str, name: str, rust: bool = False) -> New | NewInRust:
-    """Write a design, or ordering hardware (`order`), in Python to begin with.
+    """Write a file with a first design, or ordering hardware (`order`), in Python.
 
-    The name is `mine`, or the path of a file `mine.py`. With `rust` the design is the same one in
-    Rust, among those of the checkout that the current folder is in.
+    The name is `mine`, or the path of a file `mine.py`. With `rust` the same design is written in
+    Rust, among the designs of the checkout that the current folder is in.
     """
     if named("kind", kind) not in KINDS:
         raise InputError(f"unknown kind `{kind}`; there are: {', '.join(KINDS)}")
@@ -86,5 +86,5 @@ def new(kind: str, name: str, rust: bool = False) -> New | NewInRust:
     text = (TEMPLATES / f"{kind}.py").read_text(encoding="utf-8")
     text = text.replace(f"class {CLASS}(", f"class {design}(")
     write_new(path, text)
-    # A bare name would be looked for among the designs that there are.
+    # A bare name would be looked up among the built-in designs.
     return New(str(path) if path.parent != Path() else f"./{path}", design, kind)

@@ -1,4 +1,4 @@
-"""The verb `new` in Rust: a design among those of a checkout, to begin with."""
+"""The verb `new` in Rust: a first design among those of a checkout, to be changed."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from indelible.experiment import InputError
 from indelible.files import naming, require_writable, write, write_new
 from indelible.scripts import sections
 
-#: How the name of a file of Rust ends.
+#: The suffix of a file of Rust.
 SUFFIX = ".rs"
 
-#: Where designs are in a checkout, the list of them there, and the one that is copied.
+#: The folder of designs in a checkout, the file there that lists them, and the one that is copied.
 SOURCES = Path("crates/designs/src")
 REGISTRY = f"lib{SUFFIX}"
 TEMPLATE = "template"
 
-#: Where the repository is, for who has none.
+#: The address of the repository, for users without a checkout.
 REPOSITORY = "https://github.com/indelible-lab/indelible"
 
-#: What a design may be called: it is a module of Rust, with `_` for `-`.
+#: The possible names of designs; a design's module of Rust has the name with `_` for `-`.
 NAME = re.compile("[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
-#: What no module may be called (Rust reference, keywords), nor one beside these crates.
+#: The names that no module may have: keywords (Rust reference), and crates that are used there.
 RESERVED = re.compile(
     "abstract|as|async|await|become|box|break|const|continue|crate|do|dyn|else|enum|extern|false"
     "|final|fn|for|gen|if|impl|in|let|loop|macro|match|mod|move|mut|override|priv|pub|ref|return"
@@ -36,7 +36,7 @@ RESERVED = re.compile(
     "|yield|alloc|core|model|slab|std"
 )
 
-#: A type that the macros of the template name, beside those in its own text.
+#: A type that the template's macros name, beside the types in its own text.
 IN_MACROS = "Default"
 
 
@@ -51,11 +51,11 @@ class NewInRust:
     kind: str = "design"
 
     def json(self) -> dict[str, Any]:
-        """Return it as the command prints it."""
+        """Return the object that `--json` prints."""
         return asdict(self)
 
     def __str__(self) -> str:
-        """Return what was written, and what to do with it."""
+        """Return the names of the files, and the commands to try next."""
         name, module = self.name, Path(self.file).name
         return "\n".join(
             [
@@ -114,12 +114,12 @@ def new_in_rust(name: str) -> NewInRust:
 
 
 def _names(kind: str) -> list[str]:
-    """Return the names of the designs, or the like, in their order."""
+    """Return the names of designs, or of another kind, in their order."""
     return [row["name"] for row in json.loads(core.list(kind))["rows"]]
 
 
 def _sources() -> Path:
-    """Return where designs are in the checkout that the current folder is in."""
+    """Return the folder of designs in the checkout that the current folder is in."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / SOURCES / REGISTRY).is_file():
@@ -133,7 +133,7 @@ def _sources() -> Path:
 
 
 def _listed(registry: Path, name: str, entry: str) -> str:
-    """Return the list of the designs with one more, where it belongs: a module and an entry."""
+    """Return the list of designs with a module and an entry more, in alphabetical order."""
     lines = registry.read_text(encoding="utf-8").splitlines(keepends=True)
     module = name.replace("-", "_")
     modules = {
@@ -158,7 +158,7 @@ def _listed(registry: Path, name: str, entry: str) -> str:
         )
     before = next((at for at, other in zip(entries, names, strict=True) if other > name), None)
     lines.insert(entries.stop if before is None else before, f"    {entry},\n")
-    # The modules come before the list, so that their places are what they were.
+    # Modules come before the list, so the insertion above has not moved their lines.
     later = [place for other, place in modules.items() if other > module]
     lines.insert(min(later, default=max(modules.values()) + 1), f"pub mod {module};\n")
     return "".join(lines)

@@ -1,4 +1,4 @@
-"""A row for each design of a comparison: what it gains and what that costs, over all workloads."""
+"""A row for each design of a comparison: its gains and its costs, over all workloads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from indelible.text.comparison import (
     zero_notes,
 )
 
-#: Numbers that are relative to one design, and by which metric runs have them.
+#: The numbers that are relative to one design, and the metric of each.
 RATIOS = {
     "throughput": "throughput",
     "commit_latency_p99": "commit-latency-p99",
@@ -44,19 +44,19 @@ RATIOS = {
     "pm_energy": "pm-energy",
 }
 
-#: What stands beside throughput of several seeds.
+#: The key of the number that is shown beside throughput if there are several seeds.
 HALF_WIDTH = "throughput_half_width_95"
 
-#: By what one design may be better than another in every way.
+#: The numbers by which one design may dominate another.
 TRADED = ("throughput", "commit_latency_p99", "pm_writes", "state_bytes")
 
-#: Numbers that differ by less than this part of them are level: they were divided and multiplied.
+#: The relative difference below which numbers are level, as rounding alone may make them differ.
 LEVEL = 1e-9
 
-#: Whose promise is worth more comes first.
+#: The kinds of durability, the strongest promise first.
 PROMISES = ("synchronous", "asynchronous", "none")
 
-#: How the heads of columns say the numbers.
+#: The heads of the columns, by number.
 HEADS = {
     "throughput": "throughput",
     HALF_WIDTH: INTERVAL,
@@ -69,10 +69,10 @@ HEADS = {
     "crash": "crash test",
 }
 
-#: The columns that a narrow terminal does without, the first one first.
+#: The columns that are left out on a narrow terminal, in this order.
 OPTIONAL = ("flush_energy_uj", "media_bits", "pm_energy", "state_bytes")
 
-#: The mark of the best of a column, before the value.
+#: The mark before the best value of a column.
 BEST = "^"
 BEST_NOTE = "the best of its column, of durable designs that failed no crash test"
 
@@ -128,13 +128,13 @@ def _mean(answer: Comparison, design: str, cores: int | None) -> float | None:
 
 
 def _crash(answer: Comparison, design: str, cores: int | None) -> dict[str, Any]:
-    """Return the verdict of all campaigns, with the command of one that says something else."""
+    """Return the verdict of all campaigns, with the command of one if it is not `ok`."""
     verdict = answer.verdict(design, cores)
     return replace(verdict, command=None).json() if verdict.kind == "ok" else verdict.json()
 
 
 def _dominates(one: Row, other: Row) -> bool:
-    """Return whether a design promises as much as another, and is better without being worse."""
+    """Return whether a design promises no less, is better in one number, and worse in none."""
     promises = [PROMISES.index(row["durability"]) for row in (one, other)]
     found = [_lead(key, one[key], other[key]) for key in TRADED]
     leads = [lead for lead in found if lead is not None]
@@ -177,24 +177,24 @@ def table(answer: Comparison, width: int | None = None) -> str:
 
 
 def grid(answer: Comparison, cores: int | None) -> Grid:
-    """Return that table with all of its columns but the verdicts, which are of the designs."""
+    """Return that table with all of its columns but that of verdicts."""
     return [row[:-1] for row in whole(answer, cores)]
 
 
 def whole(answer: Comparison, cores: int | None) -> Grid:
-    """Return that table with all of its columns, of which the last has the verdicts."""
+    """Return that table with all of its columns; the last one has the verdicts."""
     columns = _columns(answer, rows_of(answer, cores))
     return [[*row] for row in zip(*columns.values(), strict=True)]
 
 
 def title(answer: Comparison) -> str:
-    """Return what numbers are relative to, and of which workloads they are."""
+    """Return the title: the base of the ratios, and the workloads."""
     base, of = answer.labels[answer.normalize], over(", ".join(answer.workloads), answer)
     return f"Designs relative to {base}, {of}"
 
 
 def notes(answer: Comparison) -> list[Note]:
-    """Return who is fastest and who is dominated, and what the columns and the marks are."""
+    """Return the notes: the fastest design, the dominated ones, the columns and the marks."""
     found = {cores: rows_of(answer, cores) for cores in answer.cores}
     told = []
     for cores, rows in found.items():
@@ -205,12 +205,12 @@ def notes(answer: Comparison) -> list[Note]:
 
 
 def over(workloads: str, answer: Comparison) -> str:
-    """Return what the numbers are of, with the workloads as they are said."""
+    """Return, for a sentence, over which workloads the numbers are."""
     return f"geometric means over {workloads}" if len(answer.workloads) > 1 else f"on {workloads}"
 
 
 def _columns(answer: Comparison, rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return the columns by what they have, each with its head first."""
+    """Return the columns by key, each with its head first."""
     columns = {"design": ["design", *(judged(answer, row["design"]) for row in rows)]}
     for key, head in HEADS.items():
         if key == HALF_WIDTH and len(answer.seeds_shown) == 1:
@@ -227,7 +227,7 @@ def _cell(answer: Comparison, row: Row, key: str) -> str:
     if key == "crash":
         return verdict_text(answer.verdict(row["design"], row["cores"]))
     if key == HALF_WIDTH:
-        # The base is 1.00 because that is how it was chosen.
+        # The base is 1.00 by definition and has no interval.
         is_chosen = row["design"] == answer.normalize
         return BLANK if is_chosen else half_width_cell(value, row["throughput"])
     if key in RATIOS:
@@ -238,7 +238,7 @@ def _cell(answer: Comparison, row: Row, key: str) -> str:
 
 
 def _best(answer: Comparison, rows: Sequence[Row], key: str) -> list[int]:
-    """Return which rows have the best value of those that are safe; none if they are level."""
+    """Return the rows with the best value among the rivals; none if all of these are level."""
     rivals = [
         index
         for index, row in enumerate(rows)
@@ -253,7 +253,7 @@ def _best(answer: Comparison, rows: Sequence[Row], key: str) -> list[int]:
 
 
 def _dropped(tables: Sequence[Mapping[str, Sequence[str]]], width: int) -> list[str]:
-    """Return the columns for which there is no room in one of the tables."""
+    """Return the columns to leave out so that every table fits the width."""
     dropped: list[str] = []
     for key in OPTIONAL:
         shown = [[cells for key, cells in table.items() if key not in dropped] for table in tables]
@@ -268,7 +268,7 @@ def _width(columns: Sequence[Sequence[str]]) -> int:
 
 
 def _fastest(answer: Comparison, rows: Sequence[Row], cores: int | None) -> tuple[str, str | None]:
-    """Return where the fastest design is furthest ahead of the base, and where least."""
+    """Return the note on the fastest design: where it leads the base by most, and by least."""
     label = "fastest"
     known = [r for r in rows if answer.is_rival(r["design"]) and r["throughput"] is not None]
     fastest = max(known, key=lambda row: row["throughput"], default=None)
@@ -286,7 +286,7 @@ def _fastest(answer: Comparison, rows: Sequence[Row], cores: int | None) -> tupl
 
 
 def _dominated(answer: Comparison, rows: Sequence[Row]) -> tuple[str, str]:
-    """Return who is dominated, and by whom that is not."""
+    """Return the note on the dominated designs, each with the undominated ones that dominate it."""
     by = {row["design"]: row["dominated_by"] for row in rows}
     told = [
         f"{judged(answer, design)} by {', '.join(judged(answer, o) for o in others if not by[o])}"
@@ -299,7 +299,7 @@ def _dominated(answer: Comparison, rows: Sequence[Row]) -> tuple[str, str]:
 def _column_notes(
     answer: Comparison, found: Mapping[int | None, Sequence[Row]], dropped: Sequence[str]
 ) -> list[Note]:
-    """Return what the columns and the marks are."""
+    """Return the notes that explain the columns and the marks."""
     every = [row for rows in found.values() for row in rows]
     of = answer.durability
     later = [answer.labels[d] for d in answer.designs if of.get(d) == "asynchronous"]
@@ -330,7 +330,7 @@ def _column_notes(
 
 
 def _blank_notes(answer: Comparison, found: Mapping[int | None, Sequence[Row]]) -> list[Note]:
-    """Return why there is no number, where that is so."""
+    """Return the notes that say why numbers are missing, if any are."""
     every = [row for rows in found.values() for row in rows]
     of_base = (zero_notes(answer.by_metric(metric)) for metric in RATIOS.values())
     if notes := next(filter(None, of_base), None):

@@ -18,7 +18,7 @@ from indelible.results import OfSeeds, Run, known, parts_of
 from indelible.rows import rows_as_csv
 from indelible.settings import Pairs, as_word
 
-#: A lead that is told as 1.00 is none (ours).
+#: The least lead that counts: a smaller one is shown as 1.00 (ours).
 LEAST_LEAD = 1.005
 
 #: The values of the fields that vary.
@@ -27,13 +27,13 @@ Point = tuple[str, ...]
 #: One cell of a sweep: the values, the design, the workload.
 SweepCell = tuple[Point, str, str]
 
-#: One run of a sweep: its cell, and the seed that was asked for; another one may be of the point.
+#: One run of a sweep: its cell, and the seed that was asked for; the point may have another seed.
 SeededSweepCell = tuple[Point, str, str, int]
 
 
 @dataclass(frozen=True, repr=False)
 class Sweep(OfSeeds):
-    """Designs on workloads at points."""
+    """The answer of `sweep`: designs on workloads at points."""
 
     designs: tuple[str, ...]
     workloads: tuple[str, ...]
@@ -42,13 +42,13 @@ class Sweep(OfSeeds):
     machine: str
     seeds: tuple[int, ...]
     metric: str
-    #: The design that is 1.00 at each point; if there is none, each is 1.00 at the first point.
+    #: The design that is 1.00 at each point; if None, each design is 1.00 at the first point.
     normalize: str | None
     runs: Mapping[SeededSweepCell, Run]
     durability: Mapping[str, str]
     interrupted: bool = False
     taken: Taken | None = None
-    #: What was set, as it was said, beside what varies.
+    #: The settings as the caller gave them, without the fields that vary.
     settings: Pairs = ()
 
     def cells(self) -> list[SweepCell]:
@@ -62,7 +62,7 @@ class Sweep(OfSeeds):
         return self._point(point), design, known("workload", workload, self.workloads)
 
     def _point(self, point: object) -> Point:
-        """Return the values of a point, of which a single one may stand alone."""
+        """Return a point from its values; a single value need not be in a list."""
         if isinstance(point, Mapping):
             if {*point} != {*self.vary}:
                 raise InputError(f"a point says {', '.join(self.vary)}, and not {[*point]}")
@@ -70,7 +70,7 @@ class Sweep(OfSeeds):
         alone = isinstance(point, str) or not isinstance(point, Iterable)
         several: Iterable[object] = (point,) if alone else point  # type: ignore[assignment]
         values = tuple(map(as_word, several))
-        # Each number of each table asks for one: to look through all would be quadratic.
+        # Tables look a point up for each number, so a search through all would be quadratic.
         return values if values in self._known_points else known("point", values, self.points)
 
     @cached_property
@@ -102,9 +102,9 @@ class Sweep(OfSeeds):
     def crossings(self) -> list[dict[str, Any]]:
         """Return where one design passes another, if a single field varies.
 
-        Over several workloads a design is ahead if the geometric mean of its values is. With
-        several seeds it is `sure` if the confidence intervals of its lead, at both points, say so.
-        Where the two differ by less than half a hundredth they are level, and none is ahead.
+        Over several workloads the geometric means of the designs' values are compared. With several
+        seeds a crossing is `sure` if the confidence intervals of the leads at both points exclude
+        1. Designs that differ by less than half a hundredth are level, and neither is ahead.
         """
         if len(self.vary) != 1:
             return []
@@ -126,17 +126,17 @@ class Sweep(OfSeeds):
                 yield found
 
     def rivals(self) -> tuple[str, ...]:
-        """Return the designs that compete: one without any durability is a bound."""
+        """Return the designs that compete, without those that have no durability."""
         return tuple(d for d in self.designs if self.durability.get(d) != "none")
 
     def ahead(self) -> list[dict[str, Any]]:
         """Return which design is ahead at each point, if two fields vary and designs compete.
 
-        It is the one whose metric is best, over several workloads in the geometric mean, and has
-        a `lead` over the `second` best. None is where the two are level, with a `lead` of 1, or
-        where a rival has no value or 0. With several seeds it is `sure` if the confidence interval
-        of its lead says so. Two that differ by less than half a hundredth are level. There is none
-        of a metric of which neither more nor less is better.
+        The leader is the design with the best metric (over several workloads the geometric mean),
+        by the factor `lead` over the `second` best. The design is None where the two are level
+        (they differ by less than half a hundredth), or where a rival has no value or 0. With
+        several seeds it is `sure` if the confidence interval of the lead excludes 1. The list is
+        empty for a metric of which neither more nor less is better.
         """
         is_contest = METRICS[self.metric].higher_is_better is not None
         if not is_contest or len(self.vary) != 2 or len(self.rivals()) < 2:
@@ -147,7 +147,7 @@ class Sweep(OfSeeds):
         rivals = self.rivals()
         leads = {design: self._lead(point, design, rivals[0]) or 0.0 for design in rivals}
         found: dict[str, Any] = {"design": None, "lead": None, "second": None}
-        # Of a rival that has not ended it is not known whether it would be ahead.
+        # Without the value of every rival, the leader is unknown.
         if all(leads.values()):
             first, second = sorted(rivals, key=lambda design: -leads[design])[:2]
             lead = self._lead(point, first, second) or 0.0
@@ -166,7 +166,7 @@ class Sweep(OfSeeds):
         return lead is not None and width is not None and abs(math.log(lead)) > width
 
     def _lead(self, point: Point, one: str, other: str) -> float | None:
-        """Return by which factor one design is better than another; above 1 it is."""
+        """Return the factor by which one design is better than another; below 1 it is worse."""
         leads = (self._lead_of_seed(point, one, other, seed) for seed in self.seeds_shown)
         return mean_ratio_of_seeds(leads)
 
@@ -209,13 +209,13 @@ class Sweep(OfSeeds):
         plots.save(sweep_plot.figure, self, path)
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write what `--report` does: all of it as one HTML page, with its rows as JSON."""
+        """Write the page of `--report`: the answer as one HTML page, with its rows as JSON."""
         from indelible.pages import report
 
         report.save(self, path)
 
     def table(self) -> list[dict[str, Any]]:
-        """Return a row for each cell, and `gmean` for the means of designs; of seeds their mean."""
+        """Return a row for each cell (a mean over seeds), and `gmean` for the means of designs."""
         from indelible import tables
 
         return [*tables.swept(self)]

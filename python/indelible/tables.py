@@ -1,4 +1,4 @@
-"""What tables show, as rows of numbers: means over seeds and workloads, and how sure they are."""
+"""The tables as rows of numbers: means over seeds and workloads, and their confidence intervals."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from indelible.results import Comparison
     from indelible.sweeps import Sweep
 
-#: What stands in the place of a workload in the row of the mean over all.
+#: The name in place of a workload's in the row of the mean over all.
 GMEAN = "gmean"
 
 
 def compared(answer: Comparison) -> Iterator[dict[str, Any]]:
-    """Return a row for each design and workload, and behind those of a design their mean."""
+    """Return a row for each design and workload, and after those of a design their mean."""
     for cores in answer.cores:
         used = answer.cores_used(cores)
         for design in answer.designs:
@@ -30,7 +30,7 @@ def compared(answer: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _measured(answer: Comparison, cores: int | None) -> Iterator[dict[str, Any]]:
-    """Return what was measured on this computer's processor, if it was."""
+    """Return the rows measured on this computer's processor, if there are any."""
     own = {"design": NATIVE, "cores": cores}
     ratios = [answer.native_ratio(workload, cores) for workload in answer.workloads]
     for workload, ratio in zip(answer.workloads, ratios, strict=True):
@@ -41,7 +41,7 @@ def _measured(answer: Comparison, cores: int | None) -> Iterator[dict[str, Any]]
 
 
 def swept(answer: Sweep) -> Iterator[dict[str, Any]]:
-    """Return a row for each point, design and workload, and behind those of a design their mean."""
+    """Return a row for each point, design and workload, and after those of a design their mean."""
     for point in answer.points:
         for design in answer.designs:
             own = {"point": answer.named(point), "design": design}

@@ -1,4 +1,4 @@
-"""What happened in a part of a run and when: for a terminal, and for Perfetto."""
+"""The events of a part of a run with their times, for a terminal and for Perfetto."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from indelible.experiment import (
 from indelible.settings import Settings
 from indelible.shown import Answer
 
-#: Where events are that concern the whole machine, and no line.
+#: The place of events that concern the whole machine, and no line.
 POWER = "power"
 
 
@@ -31,7 +31,7 @@ POWER = "power"
 class Timeline(Answer):
     """A part of a run: `timeline.events` are rows, `timeline.trace` is for ui.perfetto.dev.
 
-    Times are cycles since measuring began, of which a second has `frequency`.
+    Times are cycles since measuring began; `frequency` is the number of cycles in a second.
     """
 
     data: Mapping[str, Any]
@@ -41,12 +41,12 @@ class Timeline(Answer):
 
     @property
     def start(self) -> int:
-        """The first cycle of the part: `from` in the JSON, which is a word of Python."""
+        """The first cycle of the part: `from` in the JSON, which is a keyword of Python."""
         return self.data["from"]
 
     @property
     def interrupted(self) -> bool:
-        """Whether the run was, so that the rest of the window is missing."""
+        """Whether the run was interrupted, so that the rest of the window is missing."""
         return bool(self.data["run"]["cancelled"])
 
     def save(self, path: str | Path) -> None:
@@ -80,11 +80,11 @@ def trace(
     replay: FileName | None = None,
     exact: bool = False,
 ) -> Timeline:
-    """Run a workload on a design and record what happens from `start` on, for `length`.
+    """Run a workload on a design and record its events from `start` on, for the time `length`.
 
-    With `event` it is what happens before that power cut of a campaign on the same experiment, and
-    the machine, cores and transactions are those of `crash` unless they are said. With `address` it
-    is what touches its line, alone.
+    With `event` the recorded part ends at that power cut of a campaign on the same experiment, and
+    the defaults of machine, cores and transactions are those of `crash`. With `address` only the
+    events that touch its line are recorded.
     """
     if event is not None and str(start) != TIMELINE_START:
         raise InputError("`start` and `event` say both where it begins; drop one")
@@ -105,7 +105,7 @@ def trace(
 
 
 def _address(asked: object) -> str | None:
-    """Return an address as a word; a number may be of any library."""
+    """Return an address as text, from text or a whole number of any library."""
     if asked is None:
         return None
     if isinstance(asked, str):
@@ -120,7 +120,7 @@ def _timeline(data: Mapping[str, Any], asked: Recording) -> Timeline:
 
 
 def summary(answer: Timeline, path: str | None, width: int | None = None) -> str:
-    """Return what was recorded, and where the trace is."""
+    """Return a summary of the recorded part, and the path of the trace."""
     width = width or text.terminal_width()
     lines = [_title(answer), *_window(answer, width)]
     if path is not None:
@@ -133,7 +133,7 @@ def summary(answer: Timeline, path: str | None, width: int | None = None) -> str
 
 
 def listed(answer: Timeline, width: int | None = None, *, whole: bool = False) -> str:
-    """Return the events one after the other, each in a line of its own if they stay whole."""
+    """Return the events, one after the other; if `whole`, each in a single line of any length."""
     width = width or text.terminal_width()
     rows = [
         [
@@ -155,7 +155,7 @@ def _title(answer: Timeline) -> str:
 
 
 def _window(answer: Timeline, width: int) -> list[str]:
-    """Return what was recorded, and what must be known to read it."""
+    """Return the lines that describe the recorded part, and how to read it."""
     data = answer.data
     until = data["until"] if data["cut"] is None else data["cut"]
     start, end = (_time(cycle, data["frequency"]) for cycle in (data["from"], until))
@@ -177,7 +177,7 @@ def _window(answer: Timeline, width: int) -> list[str]:
 
 
 def _touched(ranges: Mapping[str, Any]) -> str:
-    """Return between which addresses the lines are that something touched in the window."""
+    """Return the ranges of addresses of the lines that were touched in the window."""
     told = [
         f"between {each[0]} and {each[1]} of {kind} memory"
         for kind, each in ranges.items()

@@ -11,10 +11,10 @@ from indelible.experiment import InputError
 
 CSV, LATEX, MARKDOWN = SUFFIXES = (".csv", ".tex", ".md")
 
-#: What begins the path of what has no ending and is a stream, as a shell names one; it gets CSV.
+#: The folder of streams, as a shell names them; a path there without an ending gets CSV.
 DEVICES = "/dev/"
 
-#: What LaTeX would not print as it is, also in its old encoding of fonts (OT1).
+#: The letters that LaTeX would not print as they are, also in its old encoding of fonts (OT1).
 IN_LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -23,7 +23,7 @@ IN_LATEX = str.maketrans(
         **{letter: f"\\{letter}" for letter in "&%$#_{}"},
         **{letter: f"${letter}$" for letter in "<>|"},
         '"': "''",
-        # Behind the end of a row these are words of LaTeX.
+        # After the end of a row, `[` and `*` are arguments of `\\`.
         "[": "{[}",
         "*": "{*}",
         "†": r"\dag{}",
@@ -33,43 +33,43 @@ IN_LATEX = str.maketrans(
     }
 )
 
-#: What begins something in Markdown, or is struck through or a formula on GitHub.
+#: The letters with a meaning in Markdown, or on GitHub (strike-through, formulas).
 IN_MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_{}[]<>|~$#&!"})
 
-#: A cell that has nothing, and what LaTeX has of it.
+#: An empty cell, and the same in LaTeX.
 NOTHING, DASH = "-", "--"
 
-#: What LaTeX has the rules from.
+#: The hint that names the package of the rules.
 NEEDS = r"The preamble needs \usepackage{booktabs}."
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table to be typeset: its title, and rows of cells of which the first has the heads."""
+    """A table to be typeset: its title, and rows of cells; the first row has the heads."""
 
     title: Sequence[str]
     rows: Sequence[Sequence[str]]
-    #: How many of the first columns have words, which stand at the left.
+    #: The number of leading columns that have words and are aligned to the left.
     words: int
-    #: The rows before which a rule stands, beside that below the heads.
+    #: The rows with a rule before them, beside the rule below the heads.
     ruled: Iterable[int] = ()
 
 
 def check(path: str | PathLike[str], flag: str = "") -> None:
-    """Refuse a path that no table can be saved to."""
+    """Refuse a path to which no table can be saved."""
     if suffix_of(path) not in SUFFIXES:
         place = f"{flag} {path}".lstrip()
         raise InputError(f"{place}: a table is one of {', '.join(SUFFIXES)}")
 
 
 def suffix_of(path: str | PathLike[str]) -> str:
-    """Return the ending that says what is written."""
+    """Return the ending that decides the format."""
     suffix = Path(path).suffix.lower()
     return CSV if not suffix and str(path).startswith(DEVICES) else suffix
 
 
 def latex(sheets: Iterable[Sheet], notes: Sequence[str], made: Sequence[str]) -> str:
-    """Return a `tabular` for each sheet; all there is to know of them is in comments."""
+    """Return a `tabular` for each sheet; titles and notes are in comments."""
     parts = [_comments([*made, NEEDS])]
     for sheet in sheets:
         rows = [[_in_latex(cell) for cell in row] for row in sheet.rows]
@@ -86,7 +86,7 @@ def latex(sheets: Iterable[Sheet], notes: Sequence[str], made: Sequence[str]) ->
 
 
 def markdown(sheets: Iterable[Sheet], notes: Sequence[str], made: Sequence[str]) -> str:
-    """Return a table of GitHub's Markdown for each sheet, and below them what there is to know."""
+    """Return a table of GitHub's Markdown for each sheet, and the notes below them."""
     said = "\n".join(made).replace("-->", "--&gt;")
     parts = [f"<!--\n{said}\n-->"]
     for sheet in sheets:
@@ -102,7 +102,7 @@ def markdown(sheets: Iterable[Sheet], notes: Sequence[str], made: Sequence[str])
     return "\n\n".join([*parts, *([listed] if notes else [])]) + "\n"
 
 
-#: How a table is written, by the ending of its file.
+#: The functions that typeset tables, by the ending of the file.
 WRITERS: Mapping[str, Callable[[Iterable[Sheet], Sequence[str], Sequence[str]], str]] = {
     LATEX: latex,
     MARKDOWN: markdown,
@@ -114,7 +114,7 @@ def _columns(sheet: Sheet) -> str:
 
 
 def _comments(lines: Iterable[str]) -> str:
-    """Return lines that LaTeX does not print; a line may have come with breaks of its own."""
+    """Return comments of LaTeX; a line with line breaks in it becomes several comments."""
     return "\n".join(f"% {part}" for line in lines for part in line.splitlines())
 
 
@@ -127,7 +127,7 @@ def _in_markdown(cell: str) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]], words: int) -> list[list[str]]:
-    """Return rows whose columns are below each other in the text, too."""
+    """Return rows padded so that their columns are also aligned in the source text."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         [

@@ -21,7 +21,7 @@ class Number:
 
     #: The head of its column.
     head: str
-    #: Of a run; nothing where the run does not know it.
+    #: Returns the number of a run, or None where the run does not have it.
     value: Callable[[Mapping[str, Any]], float | None]
     said: Callable[[float], str] = ratio
 
@@ -31,7 +31,7 @@ def _whole(value: float) -> str:
 
 
 def _entries(value: float) -> str:
-    """Return entries of a queue, of which some machines have four."""
+    """Return a number of queue entries, with a digit if small, since some queues have four."""
     return f"{value:.1f}" if value < 10 else _whole(value)
 
 
@@ -61,7 +61,7 @@ NOTES = {
 
 
 def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None]:
-    """Return how busy the machine was in a cell, means over seeds; none of what is not known."""
+    """Return how busy the machine was in a cell, as means over seeds; None where unknown."""
     runs = whole_runs(answer, cell)
     if runs is None:
         return dict.fromkeys(NUMBERS)
@@ -85,7 +85,7 @@ def table(answer: Comparison, width: int | None = None) -> str:
 
 
 def notes(answer: Comparison) -> list[Note]:
-    """Return what the columns are."""
+    """Return the notes that explain the columns."""
     sizes = {run.data["controllers"]["wpq_size"] for run in answer.runs.values()}
     said = ", which has " + " or ".join(map(str, sorted(sizes))) if sizes else ""
     told = {label: body.format(sizes=said) for label, body in NOTES.items()}

@@ -1,4 +1,4 @@
-"""The words of the command line as Python calls, returning the same rows."""
+"""The verbs of the command line as Python calls, which return the same rows."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from indelible.settings import Settings, of_cell, pairs, require_effect, varied
 from indelible.shown import Battery, Benchmark, Explanation
 from indelible.sweeps import Point, Sweep
 
-#: What is compared if nobody says what, and on what.
+#: The designs and the workloads that `compare` takes by default.
 DESIGNS = ("native", "undo@x86", "silo")
 WORKLOADS = ("hash", "btree", "ycsb", "sqlite")
 
-#: What of a comparison the processor of this computer can say, too.
+#: The only metric that can also be measured on this computer's processor.
 NATIVE_METRIC = "throughput"
 
-#: The seed of what says none.
+#: The default seed.
 SEED = 1
 
-#: What varies in a sweep beside settings.
+#: The fields other than settings that may vary in a sweep.
 RUN_FIELDS = ("cores", "txs", "seed")
 
 KINDS = ("designs", "orders", "workloads", "profiles", "machines")
@@ -75,8 +75,8 @@ def explain(
 ) -> Explanation:
     """Return all that is known of a design, a workload, ordering hardware or a machine.
 
-    A machine may stand beside another (`diff`). A design's hardware is that which it adds to
-    `machine` (`silo`) with so many cores (all).
+    With `diff` a machine is put beside another. A design's hardware is what it adds to `machine`
+    (by default `silo`) with so many `cores` (by default all of the machine's).
     """
     name = named("name", name)
     diff = None if diff is None else named("diff", diff)
@@ -92,7 +92,7 @@ def explain(
     own = of_cell(pairs(set), design, workload)
     about = experiment.describe(name, own, diff, on)
     require_effect(own, bare, about["kind"])
-    # Machines as they were asked for: two files may have the same name inside.
+    # Machines are named as the caller did, since two files may give themselves the same name.
     if on is not None:
         about["machine"] = on[0]
     if diff is not None:
@@ -108,9 +108,9 @@ def battery(
     cores: int | None = None,
     set: Settings = None,
 ) -> Battery:
-    """Return the energy that designs need at a power failure, and how large a store of it is.
+    """Return the energy that designs need at a power failure, and the size of a battery for it.
 
-    Without designs it is every one that needs a battery. Beside it stands what was published.
+    Without `designs` it is every design that needs a battery. Published numbers are beside ours.
     """
     rows = experiment.catalog("designs")
     machine, cores = machine_on(machine, cores)
@@ -143,10 +143,10 @@ def run(
     epochs: bool = False,
     latencies: bool = False,
 ) -> Run:
-    """Run a workload on a design: throughput, latency, writes, and where the time went.
+    """Run a workload on a design; return throughput, latency, writes, and where the time went.
 
-    With `epochs` ordering points and what lies between them are counted, and with `latencies` the
-    whole distribution of commit latencies is told.
+    With `epochs` the answer counts ordering points and the epochs between them, and with
+    `latencies` it has the whole distribution of commit latencies.
     """
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
@@ -185,18 +185,18 @@ def crash(
     keep: FileName | None = None,
     dask: Dask = None,
 ) -> Crash:
-    """Cut the power at every durable event, or at so many of them; recover; check what is left.
+    """Cut the power at every durable event (or at `points` of them), recover, and check the image.
 
-    `lives` is how often a machine is switched on: of what recovery left some images boot, run on,
-    and are cut again. `check` is a command that is run on the memory that a power failure leaves of
-    a trace, a file for each region; it accepts with exit code 0, and what it does not accept is
-    kept in the folder `images`. `leave_out` is how many flushes and fences of the trace are left
-    out, one at a time, for it to notice: a number, or `all`. `mutants` is whether each rule of the
-    design is switched off, one at a time, too, or the name of the one that is. `trials` is how many
-    of the runs in which `mutants` are looked for are made of the design as it is, too. If something
-    is violated, `smallest` looks for the smallest run in which that is so. A campaign that the
-    folder `keep` has is not run again, and one that is run is kept there; not with `check`. `dask`,
-    a scheduler's address or a `distributed.Client`, has a worker there run it; not with `check`.
+    `lives` is how often a machine is switched on: some recovered images boot, run on, and have
+    their power cut again. `check` is a command that checks the memory that a power failure leaves
+    of a trace, in a file for each region; it accepts an image with exit code 0, and images that it
+    refuses are kept in the folder `images`. `leave_out` is how many flushes and fences of the
+    trace (a number or `all`) are left out, one at a time, for `check` to notice. `mutants` also
+    switches off each rule of the design, one at a time, or the one rule of this name. `trials` also
+    makes so many of the runs in which mutants are sought with the unchanged design. After a
+    violation, `smallest` looks for the smallest run that has one. The folder `keep` keeps the
+    answer, which is not computed again; with `dask`, a scheduler's address or a
+    `distributed.Client`, a worker there runs the campaign. Neither goes together with `check`.
     """
     for word, given in (("keep", keep), ("dask", dask)):
         if given is not None and (check, images) != (None, None):
@@ -259,13 +259,13 @@ def compare(
     keep: FileName | None = None,
     dask: Dask = None,
 ) -> Comparison:
-    """Run every design on every workload, and cut the power of each some hundred times.
+    """Run every design on every workload, and with `crash` cut the power of each 200 times.
 
-    With several `seeds`, from `seed` on, the answer has their means, and how sure those are.
-    `native` measures those that are the loop of `logcache` on this computer's processor, too. With
-    `latencies` each run has the whole distribution of how long its commits took. What the folder
-    `keep` has is not run again, and what is run is kept there. `dask`, a scheduler's address or a
-    `distributed.Client`, has the workers there do all but `native`.
+    With several `seeds`, from `seed` on, the answer has the means and their confidence intervals.
+    `native` also measures the workloads that are the loop of `logcache` on this computer's
+    processor. With `latencies` each run has the whole distribution of commit latencies. Answers are
+    kept in the folder `keep`, and runs whose answers it has are not made again. With `dask`, a
+    scheduler's address or a `distributed.Client`, its workers do everything but `native`.
     """
     crash, native = truth("crash", crash), truth("native", native)
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
@@ -290,7 +290,7 @@ def compare(
     )
     each_seed = seeds_of(seed, seeds)
     plan = _plan(chosen, workloads, counts, template, scripts)
-    # A loop on this computer's processor knows no design.
+    # The loop on this computer's processor has no design, so settings of designs do not apply.
     of_loops = replace(template, settings=of_cell(template.settings, "", "", chosen))
     loops = _native(workloads, of_loops, counts, metric) if native else {}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
@@ -324,7 +324,7 @@ def compare(
     comparison = replace(comparison, saved=known)
     if interrupted:
         raise pool.Interrupted(comparison)
-    # Alone: what runs beside a measurement is in it.
+    # After the runs, since jobs at the same time would disturb a measurement.
     try:
         measured = {
             (row["workload"], count): row for count, loop in loops.items() for row in loop.rows()
@@ -356,10 +356,11 @@ def sweep(
 ) -> Sweep:
     """Run every design on every workload at all combinations of the values of some fields.
 
-    `vary` has the values by field, `{"design.entries": [10, 20, 40]}` or `"8:128:24"`, and by
-    `cores`, `txs` and `seed`. With several `seeds`, from `seed` on, the answer has their means.
-    No power is cut. What the folder `keep` has is not run again, and what is run is kept there.
-    `dask`, a scheduler's address or a `distributed.Client`, has the workers there run it.
+    `vary` has the values of each field, as in `{"design.entries": [10, 20, 40]}` or `"8:128:24"`;
+    `cores`, `txs` and `seed` are fields, too. With several `seeds`, from `seed` on, the answer has
+    their means. No power is cut. Answers are kept in the folder `keep`, and runs whose answers it
+    has are not made again. With `dask`, a scheduler's address or a `distributed.Client`, its
+    workers make the runs.
     """
     rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     chosen = names_of("designs", designs, rows["designs"])
@@ -393,9 +394,9 @@ def sweep(
         )
 
     plan = {cell: asked(*cell) for cell in product(points, chosen, workloads, each_seed)}
-    # A point that says nothing to a design is no run of its own.
+    # A run that several points share, because a field does not affect its design, is made once.
     unique = [*dict.fromkeys(plan.values())]
-    # Point by point: whoever interrupts has whole ones, and of the first seed all of them.
+    # Seed by seed and point by point, so that an interruption leaves whole points of a seed.
     done, interrupted, taken = run_all(unique, lambda asked: asked.seed, keep, dask)
     answer = Sweep(
         designs=chosen,
@@ -428,12 +429,12 @@ def reproduce(
     keep: FileName | None = None,
     dask: Dask = None,
 ) -> Reproduction | Reproductions:
-    """Run the evaluation of a paper: what was published, and what comes out here.
+    """Run the evaluation of a paper; return the published and the measured values of its claims.
 
-    On its own `machine` or another, and with `set` settings, of which those that a claim is about
-    are the claim's. With `vary`, as of `sweep`, all claims at each value, as `Reproductions`.
-    What the folder `keep` has is not run again, and what is run is kept there. `dask`, a
-    scheduler's address or a `distributed.Client`, has the workers there run it.
+    It runs on the paper's machine or on `machine`, with the settings `set`, which a claim's own
+    settings override. With `vary`, as in `sweep`, the answer is `Reproductions`: all claims at each
+    value. Answers are kept in the folder `keep`, and runs whose answers it has are not made again.
+    With `dask`, a scheduler's address or a `distributed.Client`, its workers make the runs.
     """
     asked = paper_named(paper)
     values = {} if vary is None else _varied_alone(vary, None, txs, seed, 1)
@@ -453,7 +454,7 @@ def reproduce(
 
     of = {point: reproduction(point) for point in product(*values.values())}
     plans = {point: at_point.plan() for point, at_point in of.items()}
-    # Where a claim says itself what varies, its runs are the same at each point.
+    # A claim that itself sets the field that varies has the same runs at each point.
     unique = dict.fromkeys(run for plan in plans.values() for run in plan.values())
     # The longest runs first, as far as that is known.
     done, interrupted, taken = run_all([*unique], lambda asked: -(asked.cores or 0), keep, dask)
@@ -476,15 +477,15 @@ def litmus(
     without: str | None = None,
     set: Settings = None,
 ) -> Litmus:
-    """Run litmus tests, those of files or those that there are, on ordering hardware.
+    """Run litmus tests on ordering hardware: those of `files`, or the built-in ones.
 
-    Files are named one by one, or in a list. Also run so many `random` programs, and with `mutants`
-    all that with each rule of the hardware switched off, until something shows it. Of random
-    programs one alone (`program`), `without` a rule, and with settings that hold in every run.
+    Files are named one by one, or in a list. `random` programs are run, too, and with `mutants`
+    everything again with each rule of the hardware switched off, until a test shows it. `program`
+    runs one random program alone, `without` switches a rule off, and `set` holds in every run.
     """
     given, orders = pairs(set), tuple(dict.fromkeys(listed("orders", orders)))
     known = [row["name"] for row in experiment.catalog("orders")]
-    # None is all of them; what is set is said of each.
+    # Without `orders` it is all of them; if there are settings, they are listed by name.
     chosen = orders or (tuple(known) if given else ())
     own = tuple((name, of_cell(given, name, "", chosen)) for name in chosen)
     paths = (path for each in files for path in listed("files", each))
@@ -514,9 +515,9 @@ def bench(
     designs: Iterable[DesignName] | None = None,
     seed: int = 1,
 ) -> Benchmark:
-    """Measure how fast the simulator itself is, a row for each cell; `quick` in less time.
+    """Measure how fast the simulator itself is, a row for each cell; `quick` takes less time.
 
-    Of some `designs` alone, and of `native`, with which they are compared.
+    With `designs` only these are measured, and `native`, with which they are compared.
     """
     quick, seed = truth("quick", quick), experiment.whole("seed", seed)
     if designs is not None:
@@ -566,7 +567,7 @@ def _native(
 def _varied_alone(
     vary: Mapping[str, Any], cores: int | None, txs: int | None, seed: int, seeds: int
 ) -> dict[str, tuple[str, ...]]:
-    """Return the values of what varies, or refuse that something else says them, too."""
+    """Return the values of the fields that vary, or refuse a field that is also set otherwise."""
     values = varied(vary)
     for key, own, unsaid in (("cores", cores, None), ("txs", txs, None), ("seed", seed, SEED)):
         if own != unsaid and key in values:
@@ -579,7 +580,7 @@ def _varied_alone(
 def _whole(key: str, value: str) -> int:
     least = experiment.LEAST.get(key, 0)
     is_whole = value.isascii() and value.isdecimal()
-    # Python does not read some thousand digits, and none of these has so many.
+    # Python refuses to read some thousand digits, and no valid value has so many.
     if is_whole and len(value) > len(str(experiment.WHOLE_MAX)):
         raise InputError(f"`{key}` is too large: {value}")
     if not is_whole or int(value) < least:

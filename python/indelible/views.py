@@ -1,4 +1,4 @@
-"""What may be shown of a comparison: its ratios, or what is behind them."""
+"""The views of a comparison: its ratios, or the numbers that explain them."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 class View:
     """One way to look at a comparison: as text, as a figure and as rows."""
 
-    #: What it shows, for a sentence.
+    #: The contents, for a sentence.
     shows: str
     text: Callable[[Comparison], str]
     figure: Callable[[Comparison], Figure]
     rows: Callable[[Comparison], Iterable[dict[str, Any]]]
     title: Callable[[Comparison], str]
-    #: The table of one number of cores as cells, without verdicts, and what to know of all.
+    #: The table of one number of cores as cells, without verdicts, and the notes on all tables.
     grid: Callable[[Comparison, int | None], Grid]
     notes: Callable[[Comparison], Sequence[Note]]
-    #: What the JSON calls its rows; those of ratios are there anyway.
+    #: The key of its rows in the JSON; the rows of ratios are always there.
     key: str | None = None
     #: The table as it is printed, if it has room for verdicts.
     printed: Callable[[Comparison, int | None], Grid] | None = None
-    #: Refuses a flag that asks for the figure if a library of its own is missing.
+    #: Refuses a flag that asks for the figure if a library that it needs is missing.
     require: Callable[[str], None] = lambda _flag: None
 
 
@@ -113,5 +113,5 @@ VIEWS = {
 
 
 def view_named(name: str) -> View:
-    """Return a view, or name the ones that exist."""
+    """Return a view, or refuse and list the known ones."""
     return one_of("view", name, VIEWS)

@@ -1,4 +1,4 @@
-"""What the transactions of workloads write: the verb `characterize`."""
+"""The verb `characterize`: the write sets of workloads' transactions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from indelible.jobs import RunJob
 from indelible.settings import Settings, of_cell, pairs
 from indelible.shown import Characterization
 
-#: What write sets are counted with: they do not depend on the design, and little on the machine.
+#: The design, the machine and the transactions of a core with which write sets are counted: they do
+#: not depend on the design, and little on the machine.
 WITH = "native"
 ON = "ssp"
 TXS = 20_000
@@ -31,10 +32,10 @@ def characterize(
     ycsb: FileName | None = None,
     replay: FileName | None = None,
 ) -> Characterization:
-    """Return what transactions of workloads write, beside what was published of it.
+    """Return the write sets of workloads' transactions, beside the published numbers.
 
-    Without workloads it is those that the files are for, or else every profile of which something
-    was published.
+    Without `workloads` they are those that read the given files, or else every profile with
+    published numbers.
     """
     profiles = experiment.catalog("profiles")
     scripts = experiment.read_scripts(sql, ycsb, replay)
@@ -72,7 +73,7 @@ def characterize(
 
 
 def characterized(run: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what transactions of a run write, beside what was published of its workload."""
+    """Return the write set of a run's transactions, beside the published numbers."""
     return {
         "workload": run["workload"],
         **run["write_set"],

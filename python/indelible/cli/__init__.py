@@ -35,11 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain("interrupted")
         code = INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; what Python flushes at exit must not complain.
+        # The reader of our output has gone; Python's flush at exit must not complain.
         _discard(sys.stdout)
         code = BROKEN_PIPE
     except OSError as error:
-        # A full disk, say. What is left in the buffer must not complain again at exit.
+        # A full disk, say. The flush of the rest at exit must not complain again.
         _discard(sys.stdout)
         complain(f"error: {_refused(error)}")
         code = BAD_INPUT
@@ -83,12 +83,12 @@ def _answer(argv: Sequence[str]) -> int:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let go of what is in a stream's buffer, and of what will be."""
+    """Discard the contents of a stream's buffer, and everything written later."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _refused(error: OSError) -> str:
-    """Return what the host did not do, and with which file."""
+    """Return an error of the host as a sentence that names the file."""
     place = "the output" if error.filename is None else str(error.filename)
     return f"{place}: {(error.strerror or str(error)).lower()}"
 
@@ -107,11 +107,11 @@ def _bug(error: Exception, argv: Sequence[str]) -> str:
 
 
 def complain(sentence: str) -> None:
-    """Say on stderr what is wrong, or what was not done, if there is anybody to say it to."""
+    """Print a sentence about an error, or about something left undone, on stderr, if it is open."""
     if sys.stderr is None:
         return
     try:
         print(letters.fitted(f"indelible: {sentence}", sys.stderr), file=sys.stderr, flush=True)
     except OSError:
-        # On a full disk, say, the exit code alone tells it.
+        # On a full disk, say, only the exit code reports the error.
         _discard(sys.stderr)

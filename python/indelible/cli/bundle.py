@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `bundle`."""
     words, is_json = list(args.words), args.json
-    # What is behind the folder comes here as it is.
+    # argparse passes on the words behind the folder unread, a `--json` among them.
     while words[:1] == ["--json"]:
         words, is_json = words[1:], True
     if words and words[0] != "--" and words[0].startswith("-"):
@@ -89,7 +89,7 @@ def call(args: argparse.Namespace) -> int:
 
 
 def _made(folder: Path, command: bundles.Words, *, show: bool) -> int:
-    """Do a command, and keep what it answers; its exit code."""
+    """Run a command, and write its bundle; return its exit code."""
     bundles.copy(command, folder)
     start = time.monotonic()
     code, output, answer = done(folder, command.own, show=show)
@@ -100,7 +100,7 @@ def _made(folder: Path, command: bundles.Words, *, show: bool) -> int:
 
 
 def done(folder: Path, words: Sequence[str], *, show: bool) -> tuple[int, str, Any]:
-    """Do a command in a folder: its exit code, what it prints, and its answer if it had one."""
+    """Run a command in a folder; return its exit code, its output, and its answer, if any."""
     from indelible.cli import parser
 
     heard: list[Any] = []
@@ -112,7 +112,7 @@ def done(folder: Path, words: Sequence[str], *, show: bool) -> tuple[int, str, A
 
 
 class _Printed(io.StringIO):
-    """What is printed, which may also go where it would have gone."""
+    """The output of a command, which may also be passed on to another stream."""
 
     def __init__(self, also: Any) -> None:  # noqa: ANN401
         super().__init__()
@@ -126,9 +126,9 @@ class _Printed(io.StringIO):
 
 @contextmanager
 def _within(folder: Path) -> Iterator[None]:
-    """Have a folder be the one that relative paths are of, and leave nothing in it.
+    """Make a folder the current one, without leaving Python's compiled files in it.
 
-    What Python compiles is no part of a bundle, and would have this computer's folders in it.
+    These are no part of a bundle, and would contain the names of this computer's folders.
     """
     before, compiles = Path.cwd(), sys.dont_write_bytecode
     with naming(folder):

@@ -23,12 +23,12 @@ examples:
   indelible record -- ./kv pool
 """
 
-#: What is behind the command is the compiler's.
+#: Whether the words behind the command are passed on unread: they are the compiler's.
 PASSES_ON = True
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Say what goes behind `cc`: `parser.parse` passes it on as it is."""
+    """Describe the words behind `cc`, which `parser.parse` passes on as they are."""
     parser.add_argument("--with", dest="compiler", metavar="COMPILER", help="the compiler (cc)")
     parser.usage = "indelible cc [-h] [--with COMPILER] ARGUMENTS OF THE COMPILER"
 

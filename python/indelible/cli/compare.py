@@ -46,11 +46,11 @@ examples:
       --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
 """
 
-#: What is compared if nobody says what, which is what `make run` does, and by what.
+#: The default designs and workloads, which `make run` compares, and the default metric.
 DESIGNS, WORKLOADS = (",".join(names) for names in (verbs.DESIGNS, verbs.WORKLOADS))
 METRIC = "throughput"
 
-#: What is shown instead of a metric, if it is asked for.
+#: The flags of the views that are shown instead of a metric, with their help.
 SHOWN = {
     "stalls": "show what core time is spent on instead of --metric, also in --plot, --table"
     " and as `stacks` in --json",
@@ -156,18 +156,18 @@ def call(args: argparse.Namespace) -> int:
 
 
 def _needs_distributions(args: argparse.Namespace) -> bool:
-    """Return whether latencies take more than each row has, as those of joined seeds do.
+    """Return whether the view of latencies needs whole distributions, as that of joined seeds does.
 
-    A bundle has the object of `--json`, whatever else is written the first time.
+    A bundle always has the object of `--json`, whatever files the command writes.
     """
     drawn = args.plot is not None or args.report is not None
     return args.json or options.is_heard() or drawn or args.seeds > 1
 
 
 def _base(args: argparse.Namespace) -> str | None:
-    """Return the design that is 1.00. Who says none has the first, if that is of any use.
+    """Return the design that is 1.00; in views of writes by default the first durable one.
 
-    A design without durability writes next to nothing, and nothing is relative to that.
+    A design without durability writes next to nothing, so ratios to it say nothing.
     """
     if args.normalize is not None or not (args.writes or args.summary):
         return args.normalize
@@ -177,7 +177,7 @@ def _base(args: argparse.Namespace) -> str | None:
 
 
 def _view_asked(args: argparse.Namespace) -> str:
-    """Return the view that was asked for, and refuse what it does not show."""
+    """Return the view that was asked for, or refuse flags that cannot go with it."""
     asked = [view for view in SHOWN if getattr(args, view)]
     if not asked:
         return RATIOS

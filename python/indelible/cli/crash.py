@@ -133,7 +133,7 @@ def call(args: argparse.Namespace) -> int:
             options.show(crash_text.crash(answer))
         if answer.failed:
             return 1
-        # Perhaps what was given as input has nothing that a design could get wrong.
+        # The input may have nothing that a design could get wrong, which then proves nothing.
         return 2 if answer.data["points"] and not answer.checked else 0
 
     return options.answer(

@@ -1,13 +1,13 @@
-"""Text in the letters that a terminal or a file has."""
+"""Text in the letters of the encoding of a terminal or a file."""
 
 from __future__ import annotations
 
 from typing import TextIO
 
-#: What stands for the letters of our tables where there is only ASCII.
+#: The replacements of our tables' letters in an encoding that has only ASCII.
 ASCII = str.maketrans({"·": ".", "†": "+", "‡": "#"})
 
-#: And of two letters, so that a table stays as wide as it is.
+#: A replacement of two letters by two, so that a table keeps its width.
 PLUS_MINUS = ("± ", "+-")
 
 

@@ -1,4 +1,4 @@
-"""What several commands share: flags, checks before anything is run, and output."""
+"""The parts that commands share: flags, checks before anything is run, and output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from indelible.pool import Interrupted
 
 Answer = TypeVar("Answer")
 
-#: The digits of the largest number that is asked for, with a `_` here and there.
+#: More digits than the largest valid number has, even with a `_` here and there.
 DIGITS_MAX = 30
 
 
@@ -30,7 +30,7 @@ def whole(least: int, most: int = WHOLE_MAX) -> Callable[[str], int]:
     def read(word: str) -> int:
         if not re.fullmatch(r"[0-9]+(_[0-9]+)*", word):
             raise refused(word)
-        # Python does not read some thousand digits.
+        # Python refuses to read some thousand digits.
         value = int(word) if len(word) <= DIGITS_MAX else WHOLE_MAX + 1
         if value > most == WHOLE_MAX:
             raise argparse.ArgumentTypeError(f"a number of {len(word)} digits is too large")
@@ -109,7 +109,7 @@ def add_cell(parser: argparse.ArgumentParser) -> None:
 
 
 def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> None:
-    """Add the flags that say what is simulated, but for designs, workloads and cores."""
+    """Add the flags that say what is simulated, except designs, workloads and cores."""
     parser.add_argument("--machine", default=machine, metavar="M", help=f"the machine ({machine})")
     parser.add_argument(
         "--txs",
@@ -156,7 +156,7 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
 
 
 def add_dask(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Add `--dask`, with what `more` there is to say of it."""
+    """Add `--dask`, with `more` at the end of its help."""
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",
@@ -235,18 +235,18 @@ def require_writable(flag: str, path: str) -> None:
 
 
 def quietly(ask: Callable[[], Answer]) -> Answer:
-    """Return an answer; what a design in Python prints meanwhile is no part of it."""
+    """Return an answer; whatever a design in Python prints meanwhile goes to stderr."""
     with redirect_stdout(sys.stderr):
         return ask()
 
 
-#: What hears of each answer that is shown.
+#: The functions that are called with each answer that is shown.
 _listeners: list[Callable[[Any], None]] = []
 
 
 @contextmanager
 def listening(hear: Callable[[Any], None]) -> Iterator[None]:
-    """Have `hear` called with each answer that a command shows meanwhile."""
+    """Call `hear` with each answer that a command shows within the block."""
     _listeners.append(hear)
     try:
         yield
@@ -255,12 +255,12 @@ def listening(hear: Callable[[Any], None]) -> Iterator[None]:
 
 
 def is_heard() -> bool:
-    """Return whether answers are heard, and are then to have all that `--json` has."""
+    """Return whether there are listeners; answers must then have everything that `--json` has."""
     return bool(_listeners)
 
 
 def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
-    """Show what was asked for, or after Ctrl-C what there is of it."""
+    """Show the answer, or after Ctrl-C the part of it that there is."""
     try:
         found = quietly(ask)
     except Interrupted as interrupt:
@@ -279,7 +279,7 @@ def show_json(value: object) -> None:
 
 
 def show(text: str) -> None:
-    """Print text, in colour where there is a terminal, in ASCII where there is nothing else."""
+    """Print text, in colour on a terminal, and in ASCII if the stream has only that."""
     text = letters.fitted(text, sys.stdout)
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         text = re.sub(r"FAIL \S+|NOT CAUGHT|\bWRONG\b", "\033[1;31m\\g<0>\033[0m", text)

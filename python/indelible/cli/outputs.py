@@ -1,6 +1,6 @@
-"""What a table of many runs may become beside text: JSON, rows in a file, a figure, a page.
+"""The outputs of a table of many runs beside text: JSON, rows in a file, a figure, a page.
 
-No file is written of what was interrupted: it would stand where a whole one does, or replace it.
+No file is written of an interrupted answer: it would look like a whole one, or replace one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Table(Protocol):
 
     @property
     def interrupted(self) -> bool:
-        """Whether something is missing."""
+        """Whether results are missing."""
 
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
@@ -37,7 +37,7 @@ class Table(Protocol):
 
 Answer = TypeVar("Answer", bound=Table)
 
-#: The name of a file that is none.
+#: The word that names standard output in place of a file.
 STDOUT = "-"
 
 
@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also write the rows as CSV; `-` prints them instead of the table",
     )
-    # Of some answers there is more: `add_table` and `add_report`.
+    # Some commands have more outputs: see `add_table` and `add_report`.
     parser.set_defaults(table=None, report=None)
 
 
@@ -65,7 +65,7 @@ def add_table(parser: argparse.ArgumentParser) -> None:
 
 
 def add_report(parser: argparse.ArgumentParser, what: str, shown: str) -> None:
-    """Add `--report`, which writes what is asked for, and on its page shows it as this."""
+    """Add `--report`, which writes `what` as a page that shows it as `shown`."""
     parser.add_argument(
         "--report",
         metavar="FILE",
@@ -105,7 +105,7 @@ def show(
     more: Mapping[str, Any] | None = None,
     table: Callable[[Answer, str], str] | None = None,
 ) -> None:
-    """Print an answer, in JSON with what there is more of it, and write what was asked for."""
+    """Print an answer, in JSON together with `more`, and write the files that were asked for."""
     alone = args.csv == STDOUT
     if args.json:
         options.show_json({**answer.json(), **(more or {})})
@@ -137,7 +137,7 @@ def _write(flag: str, path: str, text: str) -> None:
 
 
 def tell_unwritten(*paths: str | None) -> None:
-    """Say which of the files that were asked for are as they were."""
+    """Say which of the requested files were not written."""
     asked = ["standard output" if path == STDOUT else path for path in paths if path is not None]
     if asked:
         complain(f"interrupted, so nothing was written to {' and '.join(asked)}")

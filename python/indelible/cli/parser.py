@@ -1,4 +1,4 @@
-"""The grammar of the command line: the commands, and errors that say what was meant."""
+"""The grammar of the command line: the commands, and errors that suggest the right word."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence each."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print together with its whole usage."""
+        """Raise the message as an `InputError`; argparse would print it with its whole usage."""
         raise InputError(f"{message}; `{self.prog} --help` has the options")
 
 

@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what of a program is recorded."""
+    """Add the options that say which operations of a program are recorded."""
     parser.add_argument(
         "--pool",
         metavar="FILE",
@@ -85,7 +85,7 @@ def add_program(parser: argparse.ArgumentParser) -> None:
 
 
 def program_of(args: argparse.Namespace) -> list[str]:
-    """Return the program and its words, or refuse that there is none."""
+    """Return the program and its words, or refuse a command without a program."""
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not command:
         verb = f"indelible {args.command}"

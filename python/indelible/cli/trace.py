@@ -91,7 +91,7 @@ def call(args: argparse.Namespace) -> int:
             path = f"{run['design']}-{run['workload']}.pftrace"
             options.require_writable("--out", path)
         if answer.interrupted:
-            # No file is written of what was interrupted.
+            # No file is written of an interrupted recording.
             outputs.tell_unwritten(path)
             path = None
         elif path is not None and not answer.events:
@@ -102,7 +102,7 @@ def call(args: argparse.Namespace) -> int:
         if args.json:
             options.show_json(answer.json() | {"file": path})
         elif args.list:
-            # Whoever searches in it finds an event with all that it has.
+            # In a file or a pipe each event is one line, so that a search finds all of it.
             options.show(timeline.listed(answer, whole=not sys.stdout.isatty()))
         else:
             options.show(timeline.summary(answer, path))

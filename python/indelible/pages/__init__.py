@@ -1,4 +1,4 @@
-"""What the pages of `--report` have in common: what was asked for, tables, figures, runs."""
+"""The common parts of the pages of `--report`: the request, tables, figures, runs."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-#: What the first columns of a table are in its style, where they are no designs with a verdict.
+#: The style of a table's first columns, where they are no designs with a verdict.
 LABEL = "label"
 
 #: How wide an SVG says it is, in how many points of an inch, and the part of the width of a paper
 #: below which it is narrow.
 WIDTH, POINTS, NARROW = re.compile(r'width="([0-9.]+)pt"'), 72, 0.75
 
-#: What a page says in its head of runs whose power was not cut.
+#: The text in the head of a page about runs whose power was not cut.
 UNTESTED = {"crash test": "none here: indelible compare has one"}
 
 #: More names than these are counted in a title.
 NAMED = 6
 
-#: What is said of each run, its name last: with it anyone sees whether theirs is the same.
+#: The columns of the table of runs; the id is last, by which a reader can compare with own runs.
 RUN_HEADS = ("design", "workload", "cores", "seed", "version", "id")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A design's name, and what a reader has to know before any number of it."""
+    """A design's name, and the warnings that a reader needs before any number of it."""
 
     name: str
     #: Of the verdict.
@@ -76,7 +76,7 @@ class Figure:
 
 
 def drawn(figure: Figure, draw: Callable[[Answer], Drawing], answer: Answer, of: OfSeeds) -> Figure:
-    """Return a figure with its drawing, or with the reason why there is none."""
+    """Return a figure with its drawing, or with the reason why it has none."""
     told = f"{figure.title}: {', '.join(of.labels.values())} on {', '.join(of.workloads)}"
     try:
         svg = plots.svg(draw, answer)
@@ -91,7 +91,7 @@ def drawn(figure: Figure, draw: Callable[[Answer], Drawing], answer: Answer, of:
 def table(
     where: str, labels: Sequence[str], heads: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Table:
-    """Return a table of rows of which none has a verdict."""
+    """Return a table whose rows have no verdicts."""
     return Table(where, labels, heads, [(None, row) for row in rows])
 
 
@@ -106,7 +106,7 @@ def counted_workloads(answer: OfSeeds) -> str:
 
 
 def _counted(names: Sequence[str], what: str) -> str:
-    """Return names for a title, or how many there are if they are many."""
+    """Return names for a title, or their number if they are many."""
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} {what}"
 
 
@@ -118,7 +118,7 @@ def quantity_cell(value: float | None, unit: str) -> str:
 def asked(
     answer: OfSeeds, cores: Iterable[int], seeds: Iterable[object], more: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return what was asked for, in the words of a page's head, with what there is more of it."""
+    """Return the request in words, for the head of a page, with `more` of them."""
     rows = [run.data for run in answer.runs.values()]
     each = sorted({row["txs"] / row["cores"] for row in rows})
     return {
@@ -135,7 +135,7 @@ def asked(
 
 
 def parts(of: Simulated) -> dict[str, Any]:
-    """Return what was simulated, as a page has it."""
+    """Return the machine, the designs and the workloads, as a page shows them."""
     return {
         "machine": simulated.machine(of),
         "designs": simulated.designs(of),
@@ -144,5 +144,5 @@ def parts(of: Simulated) -> dict[str, Any]:
 
 
 def listed(runs: Iterable[Run]) -> list[list[Any]]:
-    """Return what is said of each run."""
+    """Return the rows of the table of runs."""
     return [[run.data[head] for head in RUN_HEADS] for run in runs]

@@ -1,4 +1,4 @@
-"""What the page of `why` shows: what runs consist of, what they depend on, and its figure."""
+"""The page of `why`: what runs consist of, what they depend on, and the figure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from indelible.text import causes as causes_text
 from indelible.text.causes import CHANGE_STUB, TOP
 from indelible.text.comparison import Grid, where
 
-#: The name of the figure, and of the table of what moves most.
+#: The name of the figure, and of the table of the changes that move most.
 NAME = "changes"
 
 
 def parts(answer: Causes) -> dict[str, Any]:
-    """Return what the template of the page is given."""
+    """Return the variables of the page's template."""
     here, title = answer.as_it_is, causes_text.title(answer)
     cores = dict.fromkeys(run.data["cores"] for run in here.runs.values())
     seeds, of = here.seeds_shown, _simulated(answer)
@@ -52,14 +52,14 @@ def _title(answer: Causes) -> str:
 
 
 def _fields(answer: Causes) -> str:
-    """Return which fields were changed, and how."""
+    """Return which fields were changed, and how, in words."""
     among = ", ".join(answer.fields or ["every one"])
     how = f"{causes_text.changes_said(answer)}, words replaced by each other one"
     return f"{among}, one at a time: {how}"
 
 
 def _simulated(answer: Causes) -> Simulated:
-    """Return what was simulated, each field with all that it became."""
+    """Return what was simulated, each field with all values that it was given."""
     changed: dict[str, list[str]] = {}
     for change in answer.changes.values():
         changed.setdefault(change.field, []).append(change.after)
@@ -68,7 +68,7 @@ def _simulated(answer: Causes) -> Simulated:
 
 
 def _values(answer: Causes) -> Grid:
-    """Return what the designs are as they are, in the unit of the metric."""
+    """Return the metric of the unchanged designs, in its own unit."""
     here, unit = answer.as_it_is, METRICS[answer.sweep.metric].unit
     rows = []
     for design, name in zip(here.designs, causes_text.marked_names(answer), strict=True):
@@ -96,7 +96,7 @@ def _views(answer: Causes) -> Iterator[Figure]:
 def _view(
     answer: Causes, name: str, title: str, grid: Grid, notes: Sequence[text.Note] = ()
 ) -> Figure:
-    """Return a table, the first columns of which say what a row is of."""
+    """Return a table whose first columns identify the row."""
     heads, *rows = grid
     labels = (LABEL,) * (CHANGE_STUB if name == NAME else 1)
     table = pages.table(where(answer.as_it_is, answer.cores), labels, heads, rows)

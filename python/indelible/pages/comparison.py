@@ -1,4 +1,4 @@
-"""What the page of a comparison shows: every view, with the verdicts on its designs."""
+"""The page of a comparison: every view, with the verdicts on its designs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from indelible.results import Comparison, Verdict
 from indelible.text.comparison import judged, verdict_text, where
 from indelible.views import RATIOS, VIEWS
 
-#: What the figures show, in their order.
+#: The contents of the figures, in their order.
 FIGURES = {
     RATIOS: "{metric} relative to {base}",
     "writes": "PM writes of a transaction, all of {base} = 100",
@@ -25,10 +25,11 @@ FIGURES = {
     "summary": "Throughput and PM writes relative to {base}, with the Pareto front",
 }
 
-#: What is relative to the writes of a design. One without durability writes next to nothing.
+#: The views that are relative to a design's writes, so not to one without durability, which writes
+#: next to nothing.
 OF_WRITES = ("writes", "summary")
 
-#: What stands beside the name of a design, by its verdict, and what that means.
+#: The words beside a design's name by its verdict, and what they mean.
 LEGEND = {
     "ok": ("ok N", "the power failed N times, and what was recovered was right each time"),
     "fail": ("FAIL M/N", "of N power failures M broke something: its speed is not that of a rival"),
@@ -45,7 +46,7 @@ LABELS = ("design", "workload")
 
 
 def parts(answer: Comparison) -> dict[str, Any]:
-    """Return what the template of the page is given."""
+    """Return the variables of the page's template."""
     of = Simulated.of(answer, answer.cores)
     counts = (count for count in map(answer.cores_used, answer.cores) if count is not None)
     return {
@@ -81,7 +82,7 @@ def _drawn(answer: Comparison, name: str, title: str) -> Figure:
 
 
 def _based(answer: Comparison, name: str) -> Comparison:
-    """Return a comparison in which what a view is relative to is something."""
+    """Return the comparison with a base whose values in this view are not nothing."""
     durable = [design for design in answer.designs if answer.durability.get(design) != "none"]
     if name not in OF_WRITES or answer.normalize in durable or not durable:
         return answer
@@ -120,7 +121,7 @@ def _overall(answer: Comparison) -> list[Judged]:
 
 
 def _legend(answer: Comparison) -> list[text.Note]:
-    """Return what the words beside the names of designs mean, and what runs say of themselves."""
+    """Return the notes: the meaning of the words beside designs' names, and the runs' own notes."""
     every = _overall(answer)
     found = [LEGEND[kind] for kind in LEGEND if any(one.kind == kind for one in every)]
     found += [(WEAKER, WEAKER_NOTE)] if any(one.warning == WEAKER for one in every) else []
@@ -135,7 +136,7 @@ def _verdicts(answer: Comparison) -> list[tuple[str, Judged]]:
 
 
 def _campaigns(answer: Comparison) -> list[tuple[str, str, Verdict]]:
-    """Return the crash campaigns, each once."""
+    """Return the rows of the crash campaigns, each once."""
     found: dict[tuple[str, str, Verdict], None] = {}
     for (design, workload, _), verdict in answer.verdicts.items():
         if verdict.kind != "none":

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 #: What of an SVG says something of its whole document, which here is the page.
 OF_DOCUMENTS = ("metadata", "style")
 
-#: What may be in the name of a file, and in no XML.
+#: The letters that a file's name may have, but XML may not.
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 #: How clip paths and hatches are named by what has them, and markers by where they are. What else
@@ -29,7 +29,7 @@ def inlined(svg: str, name: str, said: str) -> str:
                 element.remove(child)
     elements = [*root.iter()]
     for element in elements:
-        # HTML knows them without the names of their spaces.
+        # In HTML these elements need no names of their XML namespaces.
         element.tag = _local(element.tag)
         element.attrib = {_local(key): value for key, value in element.attrib.items()}
     used = {id for element in elements for id in _names(element.attrib)}

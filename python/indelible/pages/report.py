@@ -26,11 +26,11 @@ from indelible.sweeps import Sweep
 
 SUFFIX = ".html"
 
-#: What a report needs, and the extra that has it.
+#: The library that a report needs, and the extra that has it.
 LIBRARIES = ("jinja2", "matplotlib", "textalloc")
 EXTRA = "report"
 
-#: What has a page.
+#: The answers that have a page.
 Answer = Comparison | Sweep | Causes
 
 
@@ -54,7 +54,7 @@ KINDS = {
 
 
 def check(path: str | PathLike[str], flag: str = "") -> None:
-    """Refuse a path that no report can be saved to, and do so where a library is missing."""
+    """Refuse a path to which no report can be saved, and a report without its library."""
     if Path(path).suffix.lower() != SUFFIX:
         place = f"{flag} {path}".lstrip()
         raise InputError(f"{place}: a report is an HTML page; end its name in {SUFFIX}")
@@ -104,7 +104,7 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 class _Rows(HTMLParser):
-    """What takes the text of the element that has the rows."""
+    """The parser that takes the text of the element with the rows."""
 
     def __init__(self) -> None:
         super().__init__()

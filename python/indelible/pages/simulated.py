@@ -1,4 +1,4 @@
-"""What was simulated: the machine, the designs, the workloads, and the words."""
+"""The part of a page about what was simulated: machine, designs, workloads, and command."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from indelible.scripts import called
 from indelible.settings import ITEMS, Pairs, canonical, of_cell
 from indelible.text import word
 
-#: What the command that repeats a report writes.
+#: The file that the command that repeats a report writes.
 REPORTED = ("--report", "report.html")
 
-#: What is told of a design and of a workload beside its summary, as far as it is known.
+#: The fields of a design and of a workload that are shown beside its summary, where known.
 FACTS = ("guarantee", "paper", "source", "family", "durability", "granularity", "file")
 
-#: Settings of these sections are no field of a machine, but for how many items there are.
+#: Sections whose settings are no fields of a machine, except for the number of items.
 OF_CELLS = ("design.", "workload.")
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """What an answer is of, as it was asked for."""
+    """The request of an answer."""
 
     machine: str
     designs: Sequence[str]
     workloads: Sequence[str]
     settings: Pairs
-    #: What workloads read, by their names.
+    #: The scripts that workloads read, by the names of the workloads.
     scripts: Mapping[str, Script]
     #: Numbers of cores, none if the machine says it.
     cores: Sequence[int | None]
@@ -68,7 +68,7 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Field:
-    """A field that `--set` knows, and what it was."""
+    """A field that `--set` knows, and its value."""
 
     name: str
     value: str
@@ -181,7 +181,7 @@ def _of_all(of: Simulated) -> Pairs:
 
 
 def _of_machine(settings: Pairs) -> Pairs:
-    """Return the settings that are fields of a machine, or how many items it says there are."""
+    """Return the settings that are fields of a machine, its number of items among them."""
     return tuple(
         (key, value) for key, value in settings if key == ITEMS or not key.startswith(OF_CELLS)
     )
@@ -200,7 +200,7 @@ def _other(value: object, unset: object) -> str | None:
 
 
 def _said(row: Mapping[str, Any]) -> str:
-    """Return what a field is, and what it may be."""
+    """Return the description of a field, and its possible values."""
     accepted = f" [{row['range']}]" if row.get("range") else ""
     return f"{row.get('doc', '')}{accepted}"
 

@@ -1,4 +1,4 @@
-"""What the page of a sweep shows: its tables, who passes whom, its figure, what varied."""
+"""The page of a sweep: its tables, the crossings of designs, its figure, and what varied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "values"
 
 
 def parts(answer: Sweep) -> dict[str, Any]:
-    """Return what the template of the page is given."""
+    """Return the variables of the page's template."""
     of = _simulated(answer)
     title, *said = sweep_text.title_lines(answer)
     said += [_where(answer)] if len(answer.vary) == 2 else []
@@ -91,19 +91,19 @@ def _whole(answer: Sweep) -> Table:
 
 
 def _passings(answer: Sweep) -> list[str] | None:
-    """Return who passes whom, unless nobody can, or more of them may."""
+    """Return the crossings of designs, or None where there can be none or runs are missing."""
     found = sweep_text.passings(answer)
     could = len(answer.vary) == 1 and len(answer.designs) > 1 and not answer.interrupted
     return found if found or could else None
 
 
 def _runs(answer: Sweep) -> tuple[list[str], list[list[Any]]]:
-    """Return what is said of each run, also at which point it is."""
+    """Return the rows of the table of runs, with the point of each."""
     design, workload, *others = pages.RUN_HEADS
     own = [key for key in answer.vary if key not in others]
     rows = []
     for (point, *_), run in answer.runs.items():
-        # Of transactions a run has all, and a point those of each core.
+        # A run has the transactions of all cores, and a point those of each core.
         said = {**run.data, **answer.named(point)}
         rows.append([said[head] for head in (design, workload, *own, *others)])
     return [design, workload, *own, *others], rows

@@ -1,4 +1,4 @@
-"""Figures of results, as they stand in a paper: rows in, a matplotlib `Figure` out.
+"""Figures of results, in the format of papers: rows in, a matplotlib `Figure` out.
 
 Nothing is run here. matplotlib is imported inside the functions: it takes longer than `--help`.
 """
@@ -37,8 +37,8 @@ SUFFIXES = (".png", ".svg", ".pdf")
 WIDTH_INCHES = 7.0
 HEIGHT_INCHES = 2.4
 
-#: The sizes of titles and of what stands over bars, in points of an inch, and what the numbers
-#: beside a panel take, in inches.
+#: The font sizes of titles and of values over bars, in points; the points of an inch; and the width
+#: of the numbers beside a panel, in inches.
 TITLE_FONT = 7
 MARK_FONT = 6
 POINTS = 72
@@ -50,22 +50,22 @@ MARKERS = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "*")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 LINES = ("-", "--", "-.", ":")
 
-#: Of a design that is not crash-safe only the outline is drawn, hatched.
+#: The hatch of designs that are not crash-safe, which are drawn as an outline.
 UNSAFE_HATCH = "////"
 
-#: Values that are further apart than this by a factor stand on a logarithmic axis.
+#: The ratio of the largest to the least value from which on an axis is logarithmic.
 DECADE = 10
 
-#: So many numbers of a logarithmic axis that has none of the usual ones (ours).
+#: The numbers of a logarithmic axis whose range has fewer than two of the usual ones (ours).
 FEW_NUMBERS = 4
 
-#: What a column of a legend takes beside its labels, in sizes of their font: what they name, and
-#: what is between. And rows that figures have room for, and what a further one takes, in inches.
+#: The width of a legend's column beside its labels (handle and spacing), in sizes of their font;
+#: the rows for which figures have room; and the height of a further row, in inches.
 LEGEND_COLUMN = 4.8
 LEGEND_ROWS = 2
 LEGEND_ROW_INCHES = 0.17
 
-#: How a confidence interval is drawn.
+#: The look of confidence intervals.
 INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
 
 STYLE: dict[str, Any] = {
@@ -78,7 +78,7 @@ STYLE: dict[str, Any] = {
     "ps.fonttype": 42,
     "svg.fonttype": "none",
     "svg.hashsalt": "indelible",
-    # Names of files are no formulas, whatever is between two dollars.
+    # Text between two dollars, as in a file's name, is no formula.
     "text.parse_math": False,
     "text.usetex": False,
     "axes.formatter.use_mathtext": False,
@@ -89,7 +89,7 @@ UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Sof
 
 
 def check(path: str | PathLike[str], flag: str = "") -> None:
-    """Refuse a path that no figure can be saved to."""
+    """Refuse a path to which no figure can be saved."""
     if Path(path).suffix.lower() not in SUFFIXES:
         place = f"{flag} {path}".lstrip()
         raise InputError(f"{place}: a figure is one of {', '.join(SUFFIXES)}")
@@ -100,14 +100,14 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
 
 
 def missing(error: ImportError, flag: str = "", extra: str = "plot") -> InputError:
-    """Return that a figure, or what `flag` is, needs a library that is not there."""
+    """Return the error that a figure, or the output of `flag`, needs a missing library."""
     what = f"{flag or 'a figure'} needs {error.name or error}"
     return InputError(f"{what}: python -m pip install 'indelible[{extra}]'")
 
 
 @contextmanager
 def our_style() -> Iterator[None]:
-    """Have figures be in our style: not in that of a notebook or a `matplotlibrc`, not in part."""
+    """Draw figures in our style alone, and not in that of a notebook or a `matplotlibrc`."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -117,13 +117,13 @@ def our_style() -> Iterator[None]:
 
 
 def styled(draw: Callable[[Answer], Figure]) -> Callable[[Answer], Figure]:
-    """Give a figure our style whoever draws it, and whatever theirs is."""
+    """Return the function with our style, whatever the caller's style is."""
 
     @wraps(draw)
     def drawn(answer: Answer) -> Figure:
         with our_style():
             drawing = draw(answer)
-            # The labels of ticks are not made before.
+            # The labels of ticks are made only now, and have to be in our style, too.
             drawing.draw_without_rendering()
         return drawing
 
@@ -155,9 +155,9 @@ def blocks(
     labels_in_row: int,
     labels: Sequence[str] = (),
 ) -> Figure:
-    """Return a figure with a block of so many inches for each number of cores, and one legend.
+    """Return a figure with a block of this height for each number of cores, and one legend.
 
-    The legend has the labels in their order if that is given, else as they come.
+    The legend has the labels in the order of `labels`, or without that as they come.
     """
     from matplotlib.figure import Figure
 
@@ -166,7 +166,7 @@ def blocks(
     grid = drawing.subplots(count, 1, squeeze=False)
     for axes, cores in zip(grid[:, 0], answer.cores, strict=True):
         draw(axes, answer, cores)
-    # What is in one block need not be in another.
+    # A label may be in one block and not in another.
     named = {
         label: handle
         for axes in grid[:, 0]
@@ -180,9 +180,9 @@ def blocks(
 def add_legend(
     drawing: Figure, named: Mapping[str, Artist], place: str, labels_in_row: int
 ) -> None:
-    """Say what is what in so many columns at most, as far as they fit beside each other.
+    """Add a legend with at most so many columns, and no more than fit side by side.
 
-    The drawing is as much higher as the legend has more than the usual rows.
+    The drawing becomes higher if the legend has more than the usual rows.
     """
     labels, room = [*named], drawing.get_figwidth() * POINTS / STYLE["font.size"]
     columns = min(len(labels), labels_in_row)
@@ -194,7 +194,7 @@ def add_legend(
 
 
 def _legend_width(labels: Sequence[str], columns: int) -> float:
-    """Return how wide a legend is, in sizes of its font; the first columns have one label more."""
+    """Return a legend's width, in sizes of its font; its first columns may have a label more."""
     rows, longer = divmod(len(labels), columns)
     rest, width = iter(labels), 0.0
     for column in range(columns):
@@ -203,13 +203,13 @@ def _legend_width(labels: Sequence[str], columns: int) -> float:
 
 
 def entitle(axes: Axes, said: str) -> None:
-    """Write what is drawn above a panel that has all of the figure's width."""
+    """Write a title above a panel that has the figure's whole width."""
     said = filled(said, axes.figure.get_figwidth() - NUMBERS_INCHES)
     axes.set_title(said, fontsize=TITLE_FONT, loc="left", color="0.3")
 
 
 def name_groups(axes: Axes, places: Sequence[float], names: Sequence[str]) -> None:
-    """Write what groups of bars are of below them, upright where they would overlap."""
+    """Write the names of groups of bars below them, upright where they would overlap."""
     is_upright = widest(names) * STYLE["font.size"] > room_of(axes, len(names))
     axes.set_xticks(places, names, rotation=90 if is_upright else 0)
 
@@ -220,7 +220,7 @@ def room_of(axes: Axes, count: float) -> float:
 
 
 def filled(said: str, inches: float, font: float = TITLE_FONT) -> str:
-    """Return a title in lines that are no wider: panels are as narrow as theirs are too wide."""
+    """Return a text broken into lines no wider than so many inches."""
     room, letters, lines = inches * POINTS / font, len(said), [said]
     while (wide := widest(lines)) > room and letters > 1:
         letters = min(letters - 1, math.ceil(letters * room / wide))
@@ -241,7 +241,7 @@ def _wide(line: str) -> float:
 
 
 def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> None:
-    """Write a bar's value above it, or where there is none that it has no value."""
+    """Write a bar's value, or the mark of a missing one, above its place."""
     axes.annotate(
         said,
         (x, y),
@@ -255,13 +255,13 @@ def mark(axes: Axes, said: str, x: float, y: float, upright: bool = False) -> No
 
 
 def number_decades(axis: Axis, formatter: Formatter) -> None:
-    """Give a logarithmic axis numbers that have room beside each other."""
+    """Give a logarithmic axis numbers that do not overlap."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
     low, high = sorted(axis.get_view_interval())
     decades = math.log10(high / low)
     steps = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 3 else (1,)
-    # Where one of these is there at most, a `LogLocator` has any number of others.
+    # With at most one of these in range, a `LogLocator` would choose any number of others.
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
     there = [step for e in exponents for step in steps if low <= step * 10.0**e <= high]
     axis.set_major_locator(LogLocator(subs=steps) if len(there) > 1 else MaxNLocator(FEW_NUMBERS))
@@ -270,7 +270,7 @@ def number_decades(axis: Axis, formatter: Formatter) -> None:
 
 
 def nothing_to_draw(answer: Comparison) -> InputError:
-    """Return that nothing is relative to anything, and what to do."""
+    """Return the error that there are no ratios, with the advice to choose another base."""
     return InputError(
         f"there is no figure: {answer.normalize} is 0 or has no value here; choose another with"
         " --normalize"
@@ -278,7 +278,7 @@ def nothing_to_draw(answer: Comparison) -> InputError:
 
 
 def require_ratios(answer: OfSeeds, base: str) -> None:
-    """Refuse to draw where nothing is relative to anything."""
+    """Refuse to draw an answer without any ratio."""
     cells = answer.cells()
     if any(answer.ratio(cell) is not None for cell in cells):
         return
@@ -290,13 +290,13 @@ def require_ratios(answer: OfSeeds, base: str) -> None:
 
 
 def label(answer: Comparison, design: str) -> str:
-    """Return what a legend says of a design."""
+    """Return the label of a design in a legend."""
     name = comparison_text.judged(answer, design)
     return name if answer.is_safe(design) else f"{name} (not crash-safe)"
 
 
 def look_of(answer: Comparison, design: str, index: int) -> dict[str, object]:
-    """Return how the bars of a design look: without a fill if it is not crash-safe."""
+    """Return the look of a design's bars, which have no fill if it is not crash-safe."""
     colour = COLOURS[index % len(COLOURS)]
     if answer.is_safe(design):
         hatch = beside_colour(HATCHES, index)
@@ -310,7 +310,7 @@ def look_of(answer: Comparison, design: str, index: int) -> dict[str, object]:
 
 
 def beside_colour(looks: Sequence[Look], index: int) -> Look:
-    """Return what goes with a colour that is used again, and is another one then."""
+    """Return the look that goes with a colour, another one each time a colour is used again."""
     return looks[(index + _round(index)) % len(looks)]
 
 

@@ -1,4 +1,4 @@
-"""The figure of what a ratio depends on: a bar for each change, from what it is to what it becomes.
+"""The figure of `why`: a bar for each change, from the ratio without it to the ratio with it.
 
 Nothing is run here. matplotlib is imported inside the functions.
 """
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: And how their marks are filled.
+#: The fill styles of marks for smaller and larger numbers, and for other words.
 FILLS = {False: "none", True: "full", None: "left"}
 
-#: How high the bars of a field are together, in rows.
+#: The height of all bars of a field together, in rows.
 BAR = 0.66
 
-#: Inches that a field takes, and all that is around them.
+#: The height of a field's row, and of everything around the rows, in inches.
 ROW_INCHES = 0.24
 AROUND_INCHES = 1.1
 
-#: The bars of numbers that become smaller and larger, and of other words: no colours of designs.
+#: The looks of bars for smaller and larger numbers, and for other words, in no design's colours.
 BARS = {
     False: {"label": "smaller", "color": "white"},
     True: {"label": "larger", "color": "0.55"},
@@ -41,16 +41,16 @@ BARS = {
 #: Letters of a line below a panel.
 LETTERS = 44
 
-#: Axes that go no further than by this factor have as many ticks as fit.
+#: The ratio of the ends of an axis up to which it has as many ticks as fit.
 NARROW = 3
 
-#: Room beside the bars for what stands at their ends, as a part of what they take.
+#: The room beside the bars for the texts at their ends, as a part of the bars' range.
 MARGIN = 0.22
 
 
 @styled
 def figure(answer: Causes) -> Figure:
-    """Return what the ratio of two designs becomes, and beside it what each of them does."""
+    """Return the figure of how changes move the ratio of two designs, and each of the two."""
     from matplotlib.figure import Figure
 
     fields = _fields(answer)
@@ -85,7 +85,7 @@ def _wrapped(label: str) -> str:
 
 
 def _fields(answer: Causes) -> dict[str, list[Point]]:
-    """Return the fields that move most, each with those of its changes that can be drawn."""
+    """Return the fields that move most, each with its changes that can be drawn."""
     seen = [point for point in answer.ranked() if answer.is_seen(point) and _can_be(answer, point)]
     fields = [*dict.fromkeys(answer.changes[point].field for point in seen)][:TOP]
     return {
@@ -111,7 +111,7 @@ def _bars(axes: Axes, answer: Causes, fields: dict[str, list[Point]]) -> None:
     told: set[str | None] = set()
     for place, points in enumerate(fields.values()):
         ends = {point: _ratio(answer, point) for point in points}
-        # Those at the same side of what it is stand above each other.
+        # Bars on the same side of the present ratio are drawn one above the other.
         sides = [sum((end > here) == side for end in ends.values()) for side in (True, False)]
         rows = max(sides)
         for index, (point, there) in enumerate(ends.items()):
@@ -149,7 +149,7 @@ def _dots(
             ]
             values = [value for value, _ in marks]
             places = [at + 0.16 * (2 * index - 1) * (len(names) > 1) for _, at in marks]
-            # A single design has no bars, whose legend would say what is what.
+            # With a single design there are no bars whose legend would explain the fills.
             what = f"{name}, {BARS[is_larger]['label']}" if len(names) == 1 else name
             told = "" if len(names) > 1 and is_larger is not True else what
             if values or told == name:

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Up to so many bars in a block, each has its value on it.
+#: The most bars in a block for which each has its value on it.
 BARS_WITH_VALUES = 25
 
-#: And up to so many beside each other these do not stand upright.
+#: The most bars side by side for which these values are not turned upright.
 BARS_ABREAST = 4
 
 
@@ -49,7 +49,7 @@ def figure(answer: Comparison) -> Figure:
 def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     groups = [*answer.workloads, "gmean"]
     bar = 0.8 / len(answer.designs)
-    # The mean stands a little apart from what it is the mean of.
+    # The mean is a little apart from the workloads.
     places = [*range(len(answer.workloads)), len(answer.workloads) + 0.3]
     # Side by side, the labels of many narrow bars would overlap.
     room = room_of(axes, len(groups)) * bar / MARK_FONT
@@ -68,7 +68,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
             **({"yerr": reaches, "error_kw": INTERVAL_LOOK} if any(reaches) else {}),
             **look_of(answer, design, index),
         )
-        # Among few bars there is room for every value, among many for those of the means.
+        # With few bars there is room for every value, with many only for those of the means.
         tops = [*zip(container.patches, ratios, reaches, strict=True)]
         has_value = [index > 0 and roomy] * len(answer.workloads) + [room >= 1]
         for (patch, ratio, reach), is_told in zip(tops, has_value, strict=True):
@@ -78,7 +78,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
             elif is_told and ratio:
                 mark(axes, text.ratio(ratio), middle, ratio + reach, upright)
     if axes.get_ylim()[0] < 0:
-        # Where seeds differ much, an interval reaches below 0, and no bar does.
+        # The interval of seeds that differ much may reach below 0, but no bar does.
         axes.set_ylim(bottom=0)
     axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     axes.grid(axis="y", color="0.9", linewidth=0.5)

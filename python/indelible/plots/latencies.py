@@ -1,4 +1,4 @@
-"""How long commits take as cumulative distributions: a panel for each workload."""
+"""Commit latencies as cumulative distributions: a panel for each workload."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from indelible.results import Comparison
 
-#: Panels beside each other, and how high each is.
+#: The most panels in a row, and the height of each.
 PANELS_IN_ROW = 4
 PANEL_INCHES = 1.6
 
 #: Designs in a row of the legend.
 LABELS_IN_ROW = 5
 
-#: The tail is what matters of latencies: the axis has as much room for each further nine.
+#: The ticks of the axis of shares. The tail matters most, so each further nine has equal room.
 NINES = (0.0, 0.9, 0.99, 0.999, 0.9999)
 
 
@@ -74,7 +74,7 @@ def figure(answer: Comparison) -> Figure:
         where += f" ({text.DAGGER} until the transaction is durable)"
     where = filled(where, WIDTH_INCHES)
     drawing.suptitle(where, fontsize=TITLE_FONT, x=0.01, ha="left", color="0.3")
-    # At the top they would stand in each other.
+    # At the top the legend and the title would overlap.
     add_legend(drawing, named, "outside lower center", LABELS_IN_ROW)
     return drawing
 
@@ -86,7 +86,7 @@ def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> 
         steps = distribution(answer, (design, workload, cores))
         if steps is None:
             continue
-        # No commit is faster than the first.
+        # The curve begins at a share of 0, since no commit is faster than the first step.
         steps = [(steps[0][0], 0.0), *steps]
         axes.plot(
             [cycles for cycles, _ in steps],
@@ -106,7 +106,7 @@ def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> 
 
 
 def _number_shares(axes: Axes, answer: Comparison) -> None:
-    """Give the axis that all panels share as many nines as there are commits to tell them."""
+    """Give the axis that all panels share as many nines as the fewest commits can show."""
     cells = [cell for cell in answer.cells() if cell[0] in _drawn(answer)]
     fewest = min((count for count in (commits(answer, cell) for cell in cells) if count), default=1)
     told = [share for share in NINES if is_told(share, fewest)]
@@ -115,7 +115,7 @@ def _number_shares(axes: Axes, answer: Comparison) -> None:
 
 
 def _refusal(answer: Comparison) -> str:
-    """Return why there is nothing to be drawn."""
+    """Return the sentence that says why there is no figure."""
     runs = [run.data["commit_latency_cycles"] for run in answer.runs.values()]
     if any("distribution" in latency for latency in runs):
         return "there is no figure of latencies: no transaction was durable when the runs ended"
@@ -123,9 +123,9 @@ def _refusal(answer: Comparison) -> str:
 
 
 def _drawn(answer: Comparison) -> list[str]:
-    """Return the designs that make something durable; what a commit of the others takes is nothing.
+    """Return the designs that make something durable, or all if none does.
 
-    It would only make the axis longer, unless there is nothing else to be shown.
+    Commits of the others take no time, and would only make the axis longer.
     """
     durable = [design for design in answer.designs if answer.durability.get(design) != "none"]
     return durable or [*answer.designs]

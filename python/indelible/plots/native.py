@@ -1,4 +1,4 @@
-"""The figures of the paper with this computer's values, and what lies between them.
+"""The figures of the paper with this computer's values, and the entries between the paper's.
 
 Nothing is measured here. matplotlib is imported inside the functions.
 """

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: What stands at the axes of a curve.
+#: The labels of the axes of each curve.
 LABELS = {
     "latency": ("bytes that loads are drawn from", "latency of a load (ns)"),
     "bandwidth": ("cores", "bandwidth (GB/s)"),
     "amplification": ("bytes of a random store", "bytes programmed / stored"),
 }
 
-#: Lines of a machine share a colour, and those of one kind of access a dash.
+#: The dashes of lines: lines of one kind of access share a dash, those of a machine a colour.
 DASHES = ("-", "--", "-.", ":")
 
-#: So many labels stand beside each other in the legend.
+#: The labels in a row of the legend.
 LABELS_IN_ROW = 6
 
 #: The most labels of an axis of doubling values.

@@ -1,6 +1,6 @@
-"""The figure of a paper's claims: what was published beside what comes out, one claim a row.
+"""The figure of a paper's claims: the published and the measured values, one claim a row.
 
-What comes out at several values of a field has a marker each, and an order a row for each. Nothing
+With several values of a field each value has its marker, and an order has a row for each. Nothing
 is run here. matplotlib is imported inside the functions.
 """
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-#: A claim at the points: its row at each, by what stands in the legend.
+#: A claim at the points: its row at each point, by the label in the legend.
 Claim = Mapping[str, Row]
 
-#: Inches that a claim takes, one about an order, with names beside its markers, and what stands
-#: around the claims of a kind.
+#: The height in inches of a claim, of one about an order, which has names beside its markers, and
+#: of everything around the claims of a kind.
 ROW_INCHES = 0.21
 ORDER_INCHES = 0.38
 AROUND_INCHES = 0.75
@@ -31,13 +31,13 @@ AROUND_INCHES = 0.75
 #: The size of the title.
 NAME_FONT = 8
 
-#: Where the names of the designs of an order stand, in points from their markers, by turns: their
-#: neighbours are close.
+#: The vertical offsets of designs' names from their markers in an order, in points, used by turns
+#: because neighbours are close.
 NAMES_AT = (-4, 4, -10, 10)
 
 PUBLISHED = {"color": COLOURS[5], "marker": "D", "markerfacecolor": "white"}
 
-#: What comes out at one point after the other: each colour once, then with other markers.
+#: The looks of the measured values, point by point: each colour once, then with other markers.
 LOOKS = [
     {"color": colour, "marker": MARKERS[(index + turn) % len(MARKERS)]}
     for turn, (index, colour) in product(range(len(MARKERS)), enumerate(COLOURS))
@@ -47,7 +47,7 @@ LOOKS = [
 
 @styled
 def figure(answer: Reproduction | Reproductions) -> Figure:
-    """Return the claims of each kind under each other: orders, factors, changes and shares."""
+    """Return a figure with the claims of each kind below each other: orders, factors, percent."""
     from matplotlib.figure import Figure
 
     of, varied = {"here": answer}, ""
@@ -61,7 +61,7 @@ def figure(answer: Reproduction | Reproductions) -> Figure:
         for rows in zip(*(found.rows for found in of.values()), strict=True)
         if all(row["measured"] is not None for row in rows)
     ]
-    # An order has a row at each point: its designs would stand over each other.
+    # An order has a row for each point, since the markers would overlap in one row.
     orders = [{name: row} for rows in claims for name, row in rows.items() if not row["unit"]]
     kinds = (
         (orders, "times the slowest (published: the order)"),

@@ -1,4 +1,4 @@
-"""What transactions are made of as stacked bars: a stack for each design and workload."""
+"""The parts of transactions as stacked bars: a stack for each design and workload."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from indelible.results import Comparison
 
-#: The names of designs below their bars: their size, the least room for them, both in points, and
-#: what is above and below that.
+#: The names of designs below their bars: their font size, the least room for them, and the margin
+#: around it, all in points.
 NAMES_FONT = 5
 NAMES_POINTS = 34
 NAMES_MARGIN = 5
-#: How far the axis goes at least: a little beyond the stack of the design that is 100.
+#: The least upper end of the axis: a little above the stack of the design that is 100.
 HIGHEST = 104
 #: Parts in a row of the legend.
 LABELS_IN_ROW = 8
@@ -42,13 +42,13 @@ LABELS_IN_ROW = 8
 
 @styled
 def stalls_figure(answer: Comparison) -> Figure:
-    """Return what core time is spent on: a block a number of cores, the mean at the right."""
+    """Return the stacks of core time: a block for each number of cores, the mean at the right."""
     return _figure(answer, STALLS)
 
 
 @styled
 def writes_figure(answer: Comparison) -> Figure:
-    """Return what is written to persistent memory and why, in such blocks."""
+    """Return the stacks of writes to persistent memory, in the same blocks."""
     return _figure(answer, WRITES)
 
 
@@ -64,7 +64,7 @@ def _figure(answer: Comparison, of: Stacked) -> Figure:
 def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> None:
     groups = [*answer.workloads, MEAN_LABEL]
     bar = 0.86 / len(answer.designs)
-    # The mean stands a little apart from what it is the mean of.
+    # The mean is a little apart from the workloads.
     middles = [*range(len(answer.workloads)), len(answer.workloads) + 0.3]
     offsets = [(i - (len(answer.designs) - 1) / 2) * bar for i in range(len(answer.designs))]
     found = stacks(answer, of, cores)
@@ -92,12 +92,12 @@ def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> Non
         for middle, cell in zip(middles, found[design], strict=True):
             if cell is None:
                 mark(axes, text.BLANK, middle + offset, 0.0)
-    # The line at 100 is not to lie half on the frame, where no stack is higher.
+    # Otherwise the line at 100 would lie on the frame where no stack is higher.
     axes.set_ylim(top=max(axes.get_ylim()[1], HIGHEST))
     axes.axhline(100, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
-    # The name of a design in the middle stands where its workload's tick is.
+    # The name of the design in the middle is at the same place as its workload's tick.
     axes.xaxis.remove_overlapping_locs = False
     name_groups(axes, middles, groups)
     axes.tick_params(axis="x", length=0, pad=_room_for_names(answer))
@@ -116,5 +116,5 @@ def _names(answer: Comparison) -> list[str]:
 
 
 def _room_for_names(answer: Comparison) -> float:
-    """Return how far below the bars workloads are named, in points: a file may have a long name."""
+    """Return the room in points for designs' names below the bars; a file may have a long name."""
     return max(NAMES_POINTS, widest(_names(answer)) * NAMES_FONT + NAMES_MARGIN)

@@ -1,4 +1,4 @@
-"""Designs as points: throughput against write traffic, and the front that no design is beyond."""
+"""Designs as points of throughput and write traffic, with the Pareto front."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from indelible.results import Comparison
 
-#: What lies along the axes.
+#: The numbers of the two axes.
 ACROSS, UP = "throughput", "pm_writes"
 
 PANEL_INCHES = 3.0
@@ -36,13 +36,13 @@ PANEL_INCHES = 3.0
 #: More workloads than these are counted in a title, and not named.
 NAMED_WORKLOADS = 6
 
-#: Room around the points for their names, as a part of what they take.
+#: The room around the points for their names, as a part of the points' range.
 MARGIN = 0.12
 
 #: Half of a marker, and the width of the front, in points.
 MARKER, LINE = 3, 1.0
 
-#: What the legend says.
+#: The labels of the legend.
 FRONT = "Pareto front of durable designs"
 BOUND = "no durability: a bound"
 UNSAFE = "not crash-safe"
@@ -65,7 +65,7 @@ def figure(answer: Comparison) -> Figure:
         raise nothing_to_draw(answer)
     labels = (FRONT, BOUND, UNSAFE)
     drawing = blocks(answer, _panel, PANEL_INCHES, labels_in_row=len(labels), labels=labels)
-    # Where there is room for names is known when everything else has its place.
+    # The room for names is known only when everything else has its place.
     drawing.draw_without_rendering()
     for axes, cores in zip(drawing.axes, answer.cores, strict=True):
         _name(axes, answer, cores)
@@ -73,21 +73,18 @@ def figure(answer: Comparison) -> Figure:
 
 
 def _points(answer: Comparison, cores: int | None) -> dict[str, Point]:
-    """Return where the designs are whose numbers are known, and not 0."""
+    """Return the points of the designs whose numbers are known and not 0."""
     places = {row["design"]: (row[ACROSS], row[UP]) for row in rows_of(answer, cores)}
     return {design: place for design, place in places.items() if all(place)}
 
 
 def _widths(answer: Comparison, cores: int | None) -> dict[str, float]:
-    """Return how far the confidence intervals of designs go to either side."""
+    """Return half the widths of the designs' confidence intervals."""
     return {row["design"]: row[HALF_WIDTH] or 0.0 for row in rows_of(answer, cores)}
 
 
 def front(answer: Comparison, points: Mapping[str, Point]) -> list[Point]:
-    """Return where the designs are that are safe, and none of these is better and no worse.
-
-    They come from the left to the right, and so from the lowest to the highest.
-    """
+    """Return the Pareto front of the rivals' points, from left to right and so from low to high."""
     safe = [place for design, place in points.items() if answer.is_rival(design)]
     found: list[Point] = []
     for across, up in sorted(safe, key=lambda point: (-point[0], point[1])):
@@ -132,9 +129,9 @@ def _draw(axes: Axes, answer: Comparison, index: int, point: Point, width: float
 
 
 def _make_room(axes: Axes, every: Sequence[Point]) -> None:
-    """Have the axes leave room for names; one whose values differ much is logarithmic.
+    """Leave room for names, and make an axis logarithmic if its values differ much.
 
-    The values are those of all panels, whose axes are then alike. None of them is 0.
+    `every` has the points of all panels, so that their axes are alike. No value is 0.
     """
     from matplotlib.ticker import StrMethodFormatter
 
@@ -151,9 +148,9 @@ def _make_room(axes: Axes, every: Sequence[Point]) -> None:
 
 
 def _stairs(axes: Axes, corners: Sequence[Point]) -> list[Point]:
-    """Return the way along a front: below it and to its right there is no design."""
+    """Return the stairs of a front, below and to the right of which there is no safe design."""
     left, _, _, top = axes.axis()
-    # From each corner up to where the next one is, and then across.
+    # From each corner up to the height of the next one, and then across.
     turns = [(here[0], there[1]) for here, there in pairwise(corners)]
     between = [point for pair in zip(corners, turns, strict=False) for point in pair]
     last = corners[-1]
@@ -188,7 +185,7 @@ def _name(axes: Axes, answer: Comparison, cores: int | None) -> None:
         return
     corners = front(answer, points)
     lines = [_stairs(axes, corners)] if corners else []
-    # None begins at 0, where a logarithmic axis has no place.
+    # No line begins at 0, which a logarithmic axis does not have.
     left = axes.get_xlim()[0]
     lines += [
         [(max(x - widths[design], left), y), (x + widths[design], y)]

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
-    #: A colour as red, green, blue, and perhaps how opaque it is.
+    #: A colour as red, green, blue, and perhaps opacity.
     Colour = tuple[float, ...] | str
 
-#: Units in which values of one kind may stand side by side.
+#: Units that may be mixed among the values of one axis, with their sizes.
 SCALES = (
     {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9},
     {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40},
@@ -54,27 +54,28 @@ SCALES = (
 #: Lines in a row of the legend.
 LABELS_IN_ROW = 4
 
-#: So many labels of an axis stand beside each other; more are turned. And the part of an axis that
-#: lines take.
+#: The most labels of an axis that are set level; more are turned. And the part of an axis's width
+#: that lines take.
 LEVEL_LABELS = 7
 USED = 0.9
 
-#: Blue below 1, grey there and yellow above, as light in grey as it is high (Nunez et al., 2018);
-#: turned round where lower is better.
+#: Blue below 1, grey at 1 and yellow above, with lightness that grows with the value (Nunez et al.,
+#: 2018); reversed where lower is better.
 COLOUR_MAP = "cividis"
 
-#: The colours of a heat map go at least so far from 1: closer, noise would look like a result.
+#: The least reach of a heat map's colours from 1, as a factor; with less, noise would look like a
+#: result.
 LEAST_REACH = 1.1
 
-#: The size of what is written into cells, in points: what it is where there is room, and what it
-#: is not to fall below. Then that of names of panels, and of what is around them.
+#: The font sizes in points: of the texts in cells where there is room, the least for these, of the
+#: names of panels, and of everything around them.
 CELL_FONT = 6.5
 LEAST_FONT = 4.5
 NAME_FONT = 8
 SMALL_FONT = 7
 
-#: How high a cell is at most, and all of a panel; what is around the cells of a panel at its sides,
-#: and above and below; how long the bar of colours is, and what it takes with the title; in inches.
+#: In inches: the largest height of a cell, and of a panel; the room around a panel's cells at the
+#: sides, and above and below; the length of the colour bar, and its height with the title.
 CELL_INCHES = 0.29
 PANEL_INCHES = 4.0
 BESIDE_INCHES = 0.25
@@ -82,18 +83,18 @@ ABOVE_INCHES = 0.45
 BAR_LENGTH_INCHES = 2.6
 BAR_INCHES = 1.2
 
-#: What text takes of a cell at most, and how far lines of it are apart in their size.
+#: The most of a cell that text may fill, and the distance of its lines in font sizes.
 FILLED = 0.86
 LINE_HEIGHT = 1.25
 
-#: Behind cells that have nothing to be coloured by.
+#: The colours of cells without a value, and of cells where designs are level.
 BARE = "white"
 LEVEL_COLOUR = "0.85"
 
 
 @styled
 def figure(answer: Sweep) -> Figure:
-    """Return lines of a sweep of one field, and heat maps of one of two."""
+    """Return lines for a sweep of one field, and heat maps for a sweep of two."""
     require_ratios(answer, answer.normalize or f"each design at {sweep_text.base(answer)}")
     if len(answer.vary) > 2:
         count = len(answer.vary)
@@ -105,7 +106,7 @@ def figure(answer: Sweep) -> Figure:
 
 
 def _lines(answer: Sweep) -> Figure:
-    """Return a line for each design, or of one design for each workload and their mean."""
+    """Return a line for each design, or if there is one design, for each workload and the mean."""
     from matplotlib.figure import Figure
 
     ((key, values),) = answer.vary.items()
@@ -141,7 +142,7 @@ def _lines(answer: Sweep) -> Figure:
 
 
 def _name_values(axes: Axes, values: Mapping[float, str]) -> None:
-    """Write the values below their places, turned if they are many, as far as there is room."""
+    """Write as many values below their places as there is room for, turned if there are many."""
     turned = STYLE["font.size"] * math.sqrt(2)
     told = {place: widest([value]) * STYLE["font.size"] for place, value in values.items()}
     level, slanted = (_apart(axes, sizes) for sizes in (told, dict.fromkeys(values, turned)))
@@ -173,7 +174,7 @@ def _label(answer: Sweep) -> str:
 
 
 def _places(values: Sequence[str]) -> Sequence[float]:
-    """Return where values stand: as numbers if all are of one kind, else one beside the other."""
+    """Return the places of values: as numbers if all are of one kind, else at equal distances."""
     numbers = [known for known in map(number, values) if known is not None]
     if len(numbers) < len(values):
         return range(len(values))
@@ -190,7 +191,7 @@ def _places(values: Sequence[str]) -> Sequence[float]:
 
 @dataclass(frozen=True)
 class Panel:
-    """A heat map to be: what is written into the cells of points, and their colours."""
+    """A heat map to be drawn: the texts and the colours of the points' cells."""
 
     name: str
     said: Mapping[Point, str]
@@ -199,11 +200,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where panels stand, so many beside each other, and how large they are, in inches."""
+    """The arrangement of panels in rows and columns, and their sizes in inches."""
 
     across: int
     rows: int
-    #: Who is ahead is below all others, as wide as they are together.
+    #: Whether the panel of the leading design is below all others, as wide as they are together.
     is_ahead_alone: bool
     width: float
     cell_width: float
@@ -212,9 +213,9 @@ class Layout:
 
 
 def _maps(answer: Sweep) -> Figure:
-    """Return a map for each design, or of one design for each workload and their mean.
+    """Return a map for each design, or if there is one design, for each workload and the mean.
 
-    Where designs compete, one more says which is ahead.
+    Where designs compete, one more map shows which is ahead.
     """
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -233,14 +234,14 @@ def _maps(answer: Sweep) -> Figure:
         is_alone = panel is ahead and layout.is_ahead_alone
         axes = drawing.add_subplot(grid[-1, :] if is_alone else grid[row, column])
         _draw(axes, answer, panel)
-        # What the values are is said at the left, and below a row that has no whole one below it.
+        # Axes are named at the left, and below panels that have no full row below them.
         is_lowest = panel is ahead or (row + 2) * layout.across > len(panels)
         _name_axes(axes, answer, layout, across=is_lowest, down=is_alone or column == 0)
         drawn.append(axes)
     _add_bar(drawing, drawn[: len(panels)], ScalarMappable(norm, _colour_map(answer)), answer)
     said = [*sweep_text.title_lines(answer), _marks(answer)]
     _entitle(drawing, said)
-    # How much room cells have is known when everything around them stands.
+    # The room in cells is known only when everything around them has its place.
     drawing.draw_without_rendering()
     for axes in drawn:
         _fit(axes, answer)
@@ -250,12 +251,12 @@ def _maps(answer: Sweep) -> Figure:
 
 
 def _colour_map(answer: Sweep) -> str:
-    """Return the colours of ratios: what is better is lighter."""
+    """Return the colour map of ratios, in which better is lighter."""
     return COLOUR_MAP if METRICS[answer.metric].higher_is_better else f"{COLOUR_MAP}_r"
 
 
 def _add_bar(drawing: Figure, of: Sequence[Axes], colours: ScalarMappable, answer: Sweep) -> None:
-    """Draw what colours mean below the panels that have them."""
+    """Draw the colour bar below the panels that use it."""
     place = of[0].get_subplotspec().get_gridspec()
     width = drawing.get_figwidth() * min(len(of), place.ncols) / place.ncols
     bar = drawing.colorbar(
@@ -274,7 +275,7 @@ def _add_bar(drawing: Figure, of: Sequence[Axes], colours: ScalarMappable, answe
 
 
 def _add_names(axes: Axes, answer: Sweep) -> None:
-    """Say above a panel whose colours its cells have, where they have no room for names."""
+    """Add a legend of designs' colours above a panel whose cells have no room for names."""
     from matplotlib.patches import Patch
 
     handles = [
@@ -295,7 +296,7 @@ def _entitle(drawing: Figure, lines: Sequence[str]) -> None:
 
 
 def _marks(answer: Sweep) -> str:
-    """Return where it was run, and what marks in cells mean."""
+    """Return the machine of the runs, and the meaning of the marks in cells."""
     shown = [
         pair for value in sweep_text.columns(answer).values() for pair in map(value, answer.points)
     ]
@@ -308,14 +309,14 @@ def _marks(answer: Sweep) -> str:
 
 
 def _norm(answer: Sweep) -> Normalize:
-    """Return the scale of colours: logarithmic, and 1 is in its middle."""
+    """Return the scale of colours, which is logarithmic with 1 in its middle."""
     from matplotlib.colors import LogNorm
 
     values = [
         value(point)[0] for value in sweep_text.columns(answer).values() for point in answer.points
     ]
     reach = max([LEAST_REACH, *(max(value, 1 / value) for value in values if value)])
-    # A ratio of 0 has the colour of the least that there is.
+    # A ratio of 0 has the colour of the lower end.
     return LogNorm(1 / reach, reach, clip=True)
 
 
@@ -333,7 +334,7 @@ def _ratio_panels(answer: Sweep, colour_map: Colormap, norm: Normalize) -> list[
 
 
 def _ahead_panel(answer: Sweep) -> Panel | None:
-    """Return the map of who is ahead, if designs compete."""
+    """Return the map of the leading designs, or None if designs do not compete."""
     rows = {tuple(row["point"].values()): row for row in answer.ahead()}
     if not rows:
         return None
@@ -348,9 +349,9 @@ def _ahead_panel(answer: Sweep) -> Panel | None:
 
 
 def leading_colours(answer: Sweep) -> dict[str, str]:
-    """Return the colour of each design that is ahead somewhere: few are, however many compete.
+    """Return the colours of the designs that are ahead somewhere, which are few.
 
-    One that is used again is half as far from white.
+    A colour that is used again is half as far from white.
     """
     from matplotlib.colors import to_hex, to_rgb
 
@@ -363,10 +364,10 @@ def leading_colours(answer: Sweep) -> dict[str, str]:
 
 
 def _layout(answer: Sweep, panels: Sequence[Panel], ahead: Panel | None) -> Layout:
-    """Return how panels stand, so that what is in them can be read.
+    """Return the arrangement of the panels in which their texts can be read.
 
-    Names of designs are wider than ratios. If they leave room for one panel in a row alone, and
-    ratios do for several, who is ahead stands below.
+    Names of designs are wider than ratios. If a row has room for only one panel with names, but for
+    several with ratios, the panel of the leading design is put below the others.
     """
     (down, rows), (across, columns) = answer.vary.items()
     label = _inches([across], SMALL_FONT)
@@ -386,7 +387,7 @@ def _layout(answer: Sweep, panels: Sequence[Panel], ahead: Panel | None) -> Layo
     of_ratios = min(fit(panel, width) for panel in panels)
     is_alone = ahead is not None and in_row == 1 < min(of_ratios, len(panels))
     lines = math.ceil((count - is_alone) / (of_ratios if is_alone else in_row))
-    # No row is much emptier than another.
+    # The panels are spread evenly over the rows.
     beside = math.ceil((count - is_alone) / lines)
     cell_width = (width / beside - BESIDE_INCHES) / len(columns)
     cell_height = min(CELL_INCHES, PANEL_INCHES / len(rows))
@@ -397,7 +398,7 @@ def _layout(answer: Sweep, panels: Sequence[Panel], ahead: Panel | None) -> Layo
 
 
 def _inches(said: Iterable[str], font: float) -> float:
-    """Return how wide the widest line of texts is."""
+    """Return the width of the widest line of texts in inches."""
     return widest(said) * font / POINTS
 
 
@@ -412,7 +413,7 @@ def _draw(axes: Axes, answer: Sweep, panel: Panel) -> None:
             colour = to_rgb(panel.colours[row, column])
             cell = Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white")
             axes.add_patch(cell)
-            # What is written is no part of the layout: it is fitted into its cell later.
+            # The text is no part of the layout, since it is fitted into its cell later.
             axes.text(
                 x,
                 y,
@@ -429,7 +430,7 @@ def _draw(axes: Axes, answer: Sweep, panel: Panel) -> None:
 
 
 def _name_axes(axes: Axes, answer: Sweep, layout: Layout, *, across: bool, down: bool) -> None:
-    """Name the fields and their values, as many of them as there is room for."""
+    """Name the fields, and as many of their values as there is room for."""
     rows, columns = map(_ascending, answer.vary.values())
     is_turned = _inches(columns, SMALL_FONT) > FILLED * layout.cell_width
     line = SMALL_FONT * LINE_HEIGHT / POINTS
@@ -449,7 +450,7 @@ def _name_axes(axes: Axes, answer: Sweep, layout: Layout, *, across: bool, down:
 
 
 def _ascending(values: Sequence[str]) -> list[str]:
-    """Return values in the order in which a line of one field has them."""
+    """Return values in ascending order of their places."""
     return [value for _, value in sorted(zip(_places(values), values, strict=True))]
 
 
@@ -461,7 +462,7 @@ def _is_dark(colour: Sequence[float]) -> bool:
 
 
 def _fit(axes: Axes, answer: Sweep) -> None:
-    """Give what is written into cells a size at which it stays there, or leave it out."""
+    """Give the texts in cells a size at which they fit, or hide them."""
     rows, columns = map(len, answer.vary.values())
     room = axes.get_window_extent()
     points = POINTS / axes.figure.dpi

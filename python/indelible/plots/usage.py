@@ -1,4 +1,4 @@
-"""How busy banks and queues were, as a figure: bars and dots, and no ratios."""
+"""The figure of how busy banks and queues were: bars and dots, and no ratios."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PANEL_INCHES = 1.9
 
-#: What the bars show, and the dots, which the legend names.
+#: The number that the bars show, that of the dots, and the dots' label in the legend.
 BUSY, TAKEN = "pm_busy_percent", "wpq_full_percent"
 FULL = "write-pending queue full"
 
@@ -46,10 +46,10 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
         banks, full = ([_height(one[name]) for one in found] for name in (BUSY, TAKEN))
         axes.bar(places, banks, bar, label=label(answer, design), **look_of(answer, design, index))
         dots += zip(places, full, strict=True)
-    # Those at the ends of the axis are whole, too.
+    # `clip_on` is off so that dots at the ends of the axis are whole.
     look = {"s": 9, "color": "white", "edgecolor": "black", "linewidth": 0.7, "clip_on": False}
     axes.scatter(*zip(*dots, strict=True), label=FULL, zorder=3, **look)
-    # What is booked when a short run ends is more than its time.
+    # At the end of a short run, the time booked for banks may exceed the run's time.
     axes.set_ylim(0, max([100, *(bar.get_height() for bar in axes.patches)]))
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)

@@ -1,4 +1,4 @@
-"""Answers as text for a terminal of a given width: what all have in common.
+"""Answers as text for a terminal of a given width: the parts that all share.
 
 Each kind of answer is a module. They return strings and print nothing.
 """
@@ -21,25 +21,25 @@ DAGGER = "†"
 
 BLANK = "-"
 
-#: What there is to know of a table: a mark or a label, and what it stands for.
+#: A note on a table: a mark or a label, and its meaning.
 Note = tuple[str, str]
 
 #: The mark of a value whose confidence interval is wide, before the value.
 UNSURE_MARK = "~"
 
-#: What stands before how sure means are.
+#: The label of the note on confidence intervals.
 INTERVAL = "± 95 %"
 
 #: A word of a command as a shell takes it apart: what is between quotes has blanks of its own.
 SHELL_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""", re.DOTALL)
 
-#: No ratio that is less is told.
+#: The least ratio that is shown.
 LEAST_RATIO = 1e-4
 
-#: The least that is left to a column whose text is wrapped.
+#: The least width of a column whose text is wrapped.
 LAST_COLUMN = 20
 
-#: And one whose names are broken since nothing else has helped.
+#: The least width of a column whose names are broken, when nothing else makes a table fit.
 BROKEN_COLUMN = 12
 
 #: What is between columns, and what is if they do not fit otherwise.
@@ -87,7 +87,7 @@ def size(of: float) -> str:
 
 
 def _of_one(value: float, unit: str) -> str:
-    """Return what is some of a unit, or a part of it."""
+    """Return an amount of a unit, or of a part of it."""
     for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "u")):
         if value >= factor:
             return f"{digits(value / factor)} {prefix}{unit}"
@@ -95,7 +95,7 @@ def _of_one(value: float, unit: str) -> str:
 
 
 def digits(value: float) -> str:
-    """Return three significant digits, two of what is less than 0.1, without an exponent."""
+    """Return three significant digits, or two below 0.1, without an exponent."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else ratio(value)
 
 
@@ -123,15 +123,15 @@ def ratio(value: float) -> str:
 
 
 def _decimals(value: float) -> int:
-    """Return how many digits behind the point a ratio has."""
+    """Return how many digits a ratio has behind the point."""
     if value <= 0 or value >= 0.1:
         return 2
-    # The exponent of what is rounded: 0.0999 is 0.10.
+    # The exponent of the rounded number: 0.0999 is 0.10.
     return 1 - int(f"{max(value, LEAST_RATIO):.1e}".partition("e")[2])
 
 
 def ratio_cell(value: float | None, half_width: float | None = None) -> str:
-    """Return a ratio, marked if its confidence interval is wide, or a dash for nothing."""
+    """Return a ratio, marked if its confidence interval is wide, or a dash for None."""
     mark = UNSURE_MARK if is_unsure(value, half_width) else ""
     return BLANK if value is None else mark + ratio(value)
 
@@ -159,7 +159,7 @@ def columns(
     width: int,
     right: Sequence[int] = (),
 ) -> str:
-    """Return a table that fits: the last column is wrapped first, then the widest, then others."""
+    """Return a table that fits, by wrapping the last column first, then the widest, then others."""
     rows = [[str(cell) for cell in row] for row in rows]
     sizes, gap = _sizes([[*cells] for cells in zip(headers, *rows, strict=True)], width)
     lines = []
@@ -202,7 +202,7 @@ def _sizes(table: Sequence[Sequence[str]], width: int) -> tuple[list[int], str]:
 def _wrapped(cell: str, size: int) -> list[str]:
     """Return a cell in lines; a name stays whole if it fits, and is broken behind a `_` if not."""
     if len(line := " ".join(cell.split())) <= size:
-        # Nearly all do; of what is below a list of many thousands would take most of its time.
+        # Nearly all cells fit, and the code below would take most of the time of a long list.
         return [line]
     parts = rf"\S{{1,{size}}}$|\S{{0,{size - 1}}}_|\S{{1,{size}}}"
     words = (" ".join(re.findall(parts, word)) for word in cell.split())
@@ -212,14 +212,14 @@ def _wrapped(cell: str, size: int) -> list[str]:
 def table_line(
     cells: Sequence[str], sizes: Sequence[int], right: Sequence[int], gap: str = GAP
 ) -> str:
-    """Return cells padded to their sizes, those of `right` from the left."""
+    """Return cells padded to their sizes, those in `right` aligned to the right."""
     pairs = enumerate(zip(cells, sizes, strict=True))
     padded = [cell.rjust(size) if i in right else cell.ljust(size) for i, (cell, size) in pairs]
     return gap.join(padded).rstrip()
 
 
 def fitted(designs: Sequence[str], sizes: Mapping[str, int], room: int) -> list[list[str]]:
-    """Return the designs in as many parts as it takes for each part to fit."""
+    """Return the designs in as few parts as make each part fit."""
     parts: list[list[str]] = [[]]
     left = room
     for design in designs:
@@ -277,7 +277,7 @@ def marked(answer: OfSeeds, design: str) -> str:
 
 
 def durability_notes(answer: OfSeeds) -> list[Note]:
-    """Return what the daggers mean."""
+    """Return the notes that explain the daggers."""
     of = answer.durability
     names = {
         kind: [answer.labels[d] for d in answer.designs if of.get(d) == kind]
@@ -296,12 +296,12 @@ def plural(count: float, thing: str) -> str:
 
 
 def machine_title(machine: str, cores: int) -> str:
-    """Return what a run was made on: the machine as it was asked for, a file by its path."""
+    """Return the machine of a run as it was asked for, a file by its path."""
     return f"machine {machine} · {plural(cores, 'core')}"
 
 
 def run_title(row: Mapping[str, Any], machine: str) -> str:
-    """Return what was run, and on what."""
+    """Return the workload, the design and the machine of a run."""
     where = machine_title(machine, row["cores"])
     return f"{row['design']} · {row['workload']} · {where} · seed {row['seed']}"
 
@@ -312,14 +312,14 @@ def seeds_said(seeds: Sequence[int]) -> str:
 
 
 def interrupted(answer: OfSeeds, what: str) -> str:
-    """Return how much there is of what was interrupted, and whose table it makes."""
+    """Return how much of an interrupted answer there is, and what its table shows."""
     total = len(answer.cells()) * len(answer.seeds)
     of = f"; the table is of {seeds_said(answer.seeds_shown)}" if len(answer.seeds) > 1 else ""
     return f"interrupted: {len(answer.runs)} of {total} {what} had ended{of}"
 
 
 def few_notes(answer: OfSeeds) -> list[Note]:
-    """Return that the metric is a percentile of so few commits that it is their slowest."""
+    """Return the note that a percentile of too few commits is that of the slowest one."""
     metric = METRICS[answer.metric]
     if metric.least == 1 or not answer.runs:
         return []
@@ -331,7 +331,7 @@ def few_notes(answer: OfSeeds) -> list[Note]:
 
 
 def kept_notes(taken: Taken | None, width: int) -> list[str]:
-    """Return what was not run because its answer is kept; nothing is said if none is."""
+    """Return the notes on runs whose answers were kept; none if no answer was."""
     if taken is None:
         return []
     return [textwrap.fill(str(taken), width, break_on_hyphens=False, break_long_words=False)]

@@ -11,7 +11,7 @@ from indelible.text import columns, machine_title
 
 
 def battery(answer: Mapping[str, Any], width: int) -> str:
-    """Return the batteries of designs: what they save, what that takes, and how large they are."""
+    """Return the batteries of designs: what is saved, the energy for it, and the sizes."""
     where = machine_title(answer["machine"], answer["cores"])
     without = ", ".join(answer["without"])
     if not answer["rows"]:

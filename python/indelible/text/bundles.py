@@ -1,4 +1,4 @@
-"""What came of doing a bundle's command again, as text for a terminal."""
+"""The result of repeating a bundle's command, as text for a terminal."""
 
 from __future__ import annotations
 

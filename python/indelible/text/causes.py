@@ -26,22 +26,22 @@ from indelible.text import (
 )
 from indelible.text.comparison import Grid, stubbed_tables, titled, where
 
-#: So many changes have a row, unless it is said.
+#: The default number of changes that have a row.
 TOP = 12
 
-#: So many changes that make a design better are named, and of those that cannot be.
+#: The most changes that are named of those that improve a design, and of the impossible ones.
 NAMED = 3
 
-#: On which side of 1 a ratio is.
+#: The words for the side of 1 on which a ratio is.
 SIDES: dict[int | None, str] = {1: "above", 0: "level with", -1: "below"}
 
-#: How many columns say which change a row is.
+#: The number of columns that identify the change of a row.
 CHANGE_STUB = 3
 
-#: What the column of the second design over the first is called.
+#: The head of the column of the second design over the first.
 RATIO = "ratio"
 
-#: How the parts of core time are called where there is room for that.
+#: The full names of the parts of core time, where there is room for them.
 PARTS = {
     "compute": "compute",
     "load_miss": "load misses",
@@ -53,7 +53,7 @@ PARTS = {
     "other": "other",
 }
 
-#: And those of what is written.
+#: The full names of the classes of writes.
 WRITTEN = {
     "data": "data",
     "home_write_back": "lines that left by themselves",
@@ -66,7 +66,7 @@ WRITTEN = {
     "garbage_collection": "garbage collection",
 }
 
-#: What of how busy the machine was has a row, and how its numbers are written.
+#: The numbers on how busy the machine was that have a row, and how each is written.
 BUSY: dict[str, tuple[str, Callable[[float], str]]] = {
     "flushes_per_tx": ("flushes, a transaction", ratio),
     "fences_per_tx": ("fences", ratio),
@@ -83,7 +83,7 @@ BUSY: dict[str, tuple[str, Callable[[float], str]]] = {
 
 
 def causes(answer: Causes, width: int | None = None, top: int = TOP) -> str:
-    """Return what runs consist of and depend on: three tables, and what there is to know."""
+    """Return what runs consist of and depend on: three tables and the notes."""
     width = width or terminal_width()
     blocks = [_title(answer, width)]
     if answer.interrupted:
@@ -112,7 +112,7 @@ def _headed(title: str, rows: Grid, width: int, stub_columns: int = 1) -> str:
 
 
 def title(answer: Causes) -> str:
-    """Return what is asked: a metric of one design, or of one over the other."""
+    """Return the question: a metric of one design, or of one over the other."""
     metric = METRICS[answer.sweep.metric]
     over = ", ".join(answer.sweep.workloads)
     what = f"{metric.title}: {' over '.join(reversed(marked_names(answer)))} on {over}"
@@ -120,7 +120,7 @@ def title(answer: Causes) -> str:
 
 
 def headline(answer: Causes) -> str | None:
-    """Return how far one design is from the other, and whether a change turns that round."""
+    """Return how far one design is from the other, and whether a change reverses their order."""
     ratios = ((point, answer.ratio(point)) for point in answer.whole())
     known = {point: value for point, value in ratios if value is not None}
     here = answer.ratio()
@@ -150,12 +150,12 @@ def headline(answer: Causes) -> str | None:
 
 
 def stack_title(answer: Causes) -> str:
-    """Return what the first table is of, and relative to what."""
+    """Return the title of the first table: its quantity, and its base."""
     return f"{answer.stacked.title}; {marked_names(answer)[0]} = 100, lower is better"
 
 
 def stack_grid(answer: Causes) -> Grid | None:
-    """Return what transactions consist of as cells; none of which it is not known."""
+    """Return the parts of transactions as cells; empty if they are not known."""
     rows, of = answer.stacks(), answer.stacked
     if any(row["parts"] is None for row in rows):
         return None
@@ -174,7 +174,7 @@ def stack_grid(answer: Causes) -> Grid | None:
 
 
 def busy_grid(answer: Causes) -> Grid:
-    """Return what was asked of the machine, and how busy it was, as cells."""
+    """Return the load on the machine, and how busy it was, as cells."""
     rows = answer.busy()
     table = [
         [name, *(BLANK if row[key] is None else said(row[key]) for row in rows)]
@@ -185,7 +185,7 @@ def busy_grid(answer: Causes) -> Grid:
 
 
 def changes_title(answer: Causes) -> str:
-    """Return what the third table is of."""
+    """Return the title of the third table."""
     return f"One field changed at a time, {changes_said(answer)}: what moves most"
 
 
@@ -217,12 +217,12 @@ def change_grid(answer: Causes, points: Sequence[Point]) -> Grid:
 
 
 def seen(answer: Causes) -> list[Point]:
-    """Return the changes that move anything worth telling, what moves most first."""
+    """Return the changes that move something far enough, the one that moves most first."""
     return [point for point in answer.ranked() if answer.is_seen(point)]
 
 
 def _notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
-    """Return what there is to know of all tables, in the last of which these changes are."""
+    """Return the notes on all tables; the last table has these changes."""
     told = relative_notes(answer)
     told += [(">", f"{name}: {gained}") for name, gained in gains(answer)]
     told += moving_notes(answer)
@@ -237,7 +237,7 @@ def _notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
 
 
 def relative_notes(answer: Causes) -> list[Note]:
-    """Return what the numbers of changes are relative to, and of what there are none."""
+    """Return the notes on the base of the changes' numbers, and on missing numbers."""
     said = "each design relative to itself as it is"
     if len(answer.designs) > 1:
         first, second = marked_names(answer)
@@ -246,7 +246,7 @@ def relative_notes(answer: Causes) -> list[Note]:
 
 
 def moving_notes(answer: Causes) -> list[Note]:
-    """Return whether the length of a run is among what moves, and how many changes are not."""
+    """Return the notes that the length of runs matters, and on how many changes move nothing."""
     moving, told = seen(answer), []
     longer = [at[0] for at in moving if answer.changes[at].field == "txs"]
     if longer:
@@ -258,7 +258,7 @@ def moving_notes(answer: Causes) -> list[Note]:
 
 
 def gains(answer: Causes) -> Iterator[tuple[str, str]]:
-    """Return what makes each design better, as far as hardware that was changed can."""
+    """Return the notes on which changes of hardware improve each design."""
     for design in answer.designs:
         found = answer.improved_by(design)
         if found is not None:
@@ -275,13 +275,13 @@ def gains(answer: Causes) -> Iterator[tuple[str, str]]:
 
 
 def own_notes(answer: Causes) -> list[Note]:
-    """Return what designs do not promise, and what runs say of themselves."""
+    """Return the notes on what designs do not promise, and the runs' own notes."""
     told = durability_notes(answer.sweep)
     return [*told, *(("*", note) for note in _run_notes(answer))]
 
 
 def _run_notes(answer: Causes) -> Iterator[str]:
-    """Return what runs say of themselves, with the changes if it is not so without them."""
+    """Return the runs' own notes, with the changes on which a note depends."""
     said = {point: answer.notes(point) for point in (AS_IT_IS, *answer.ranked())}
     for note in dict.fromkeys(note for notes in said.values() for note in notes):
         points = [point for point, notes in said.items() if note in notes]
@@ -293,7 +293,7 @@ def _run_notes(answer: Causes) -> Iterator[str]:
 
 
 def _zero_notes(answer: Causes) -> list[Note]:
-    """Return of whom nothing can be relative to what it is."""
+    """Return the notes on designs whose value is 0, to which nothing can be relative."""
     of = answer.as_it_is
     places = [(d, w) for d in answer.designs for w in answer.sweep.workloads]
     zeros = [place for place in places if of.value((*place, answer.cores)) == 0]
@@ -303,7 +303,7 @@ def _zero_notes(answer: Causes) -> list[Note]:
 
 
 def widest_notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
-    """Return which confidence interval of these changes is the widest, if there are any."""
+    """Return the note on the widest confidence interval of these changes, if there are any."""
     said = f"95 %: the widest confidence interval over {len(answer.sweep.seeds_shown)} seeds is"
     widths = {}
     for at in shown:
@@ -318,7 +318,7 @@ def widest_notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
 
 
 def marked_names(answer: Causes) -> tuple[str, ...]:
-    """Return the names of the designs, with what marks weaker durability."""
+    """Return the names of the designs, with the marks of weaker durability."""
     return tuple(_marked(answer, design) for design in answer.designs)
 
 

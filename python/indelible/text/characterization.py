@@ -1,4 +1,4 @@
-"""What transactions write, as text for a terminal. Returns strings and prints nothing."""
+"""Write sets of transactions, as text for a terminal. Returns strings and prints nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from indelible.text import columns, machine_title, paragraph, plural, word
 
 
 def characterization(answer: Mapping[str, Any], width: int) -> str:
-    """Return what transactions write, with what was published of it where there is something."""
+    """Return the table of write sets, with published numbers where there are some."""
     averages = ("lines_avg", "lines_max", "pages_avg", "pages_max", "words_avg", "stores_avg")
     rows = []
     for row in answer["rows"]:

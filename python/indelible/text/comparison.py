@@ -38,7 +38,7 @@ from indelible.text import (
 #: A table as cells: its heads, and rows of as many.
 Grid = list[list[str]]
 
-#: The mark of the note on what was measured.
+#: The mark of the note on the measured processor.
 NATIVE_MARK = "‡"
 
 
@@ -60,7 +60,7 @@ def grid(answer: Comparison, cores: int | None) -> Grid:
 
 
 def upright(answer: Comparison, cores: int | None) -> Grid:
-    """Return that table as it is printed: a row for each workload, and last the verdicts."""
+    """Return that table as it is printed: a row for each workload, and the verdicts at the end."""
     columns = [_labels(answer), *_cells(answer, cores).values(), _units(answer, cores)]
     return [[*row] for row in zip(*columns, strict=True)]
 
@@ -81,13 +81,13 @@ def with_notes(
 
 
 def remarks(answer: Comparison, width: int) -> list[str]:
-    """Return what there is to know of designs and runs, whatever is shown of them."""
+    """Return the notes on designs and runs that belong below every view."""
     daggers = durability_notes(answer)
     return [*(footnote(*note, width) for note in daggers), *_run_notes(answer, width)]
 
 
 def title(answer: Comparison) -> str:
-    """Return what is relative to what."""
+    """Return the title: the metric, and the base of the ratios."""
     metric = METRICS[answer.metric]
     what = f"{metric.title} relative to {answer.labels[answer.normalize]}"
     return ", ".join(filter(None, (what, metric.better)))
@@ -116,7 +116,7 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
 
 
 def _labels(answer: Comparison) -> list[str]:
-    """Return what stands before the rows of the table."""
+    """Return the lines before the rows of the table."""
     intervals = [INTERVAL] if _has_intervals(answer) else []
     return ["workload", *answer.workloads, "gmean", *intervals, "crash test"]
 
@@ -128,7 +128,7 @@ def _cells(answer: Comparison, cores: int | None) -> dict[str, list[str]]:
 
 
 def _units(answer: Comparison, cores: int | None) -> list[str]:
-    """Return the last column: what of the base is 1.00."""
+    """Return the last column: the base's values, which are 1.00."""
     values = [answer.value((answer.normalize, workload, cores)) for workload in answer.workloads]
     unit = METRICS[answer.metric].unit
     said = [BLANK if value is None else quantity(value, unit) for value in values]
@@ -143,7 +143,7 @@ def where(answer: Comparison, cores: int | None) -> str:
 
 
 def with_cores(what: str, answer: Comparison, cores: int | None) -> str:
-    """Return what a panel is of, and the number of cores if that is known."""
+    """Return a panel's title with the number of cores, if that is known."""
     return ", ".join(filter(None, [what, _cores_said(answer, cores)]))
 
 
@@ -153,7 +153,7 @@ def _cores_said(answer: Comparison, cores: int | None) -> str:
 
 
 def titled(what: str, where: str, width: int) -> str:
-    """Return what a table is of, and below that of which machine."""
+    """Return a table's title, and below it the machine."""
     return "\n".join(
         textwrap.fill(line, width, break_on_hyphens=False, break_long_words=False)
         for line in (what, where)
@@ -161,13 +161,13 @@ def titled(what: str, where: str, width: int) -> str:
 
 
 def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
-    """Return one design: its name, its ratios, their mean, how sure that is, and its verdict."""
+    """Return the column of a design: name, ratios, their mean and its interval, and verdict."""
     row = [(design, workload, cores) for workload in answer.workloads]
     values = [ratio_cell(answer.ratio(place), answer.ratio_half_width(place)) for place in row]
     mean = answer.gmean(design, cores)
     values.append(ratio_cell(mean))
     if _has_intervals(answer):
-        # The base is 1.00 because that is how it was chosen.
+        # The base is 1.00 by definition and has no interval.
         sure = design == answer.normalize
         width = answer.gmean_half_width(design, cores)
         values.append(BLANK if sure else half_width_cell(width, mean))
@@ -175,7 +175,7 @@ def _column(answer: Comparison, design: str, cores: int | None) -> list[str]:
 
 
 def _native_column(answer: Comparison, cores: int | None) -> list[str]:
-    """Return what the processor of this computer did, which nobody cuts the power of."""
+    """Return the column of this computer's processor, which has no verdict."""
     ratios = [answer.native_ratio(workload, cores) for workload in answer.workloads]
     values = [ratio_cell(r) for r in [*ratios, geometric_mean(ratios)]]
     interval = [BLANK] if _has_intervals(answer) else []
@@ -193,7 +193,7 @@ def judged(answer: Comparison, design: str) -> str:
 
 
 def verdict_text(verdict: Verdict) -> str:
-    """Return what the crash campaigns said, in a few letters."""
+    """Return a verdict in a few letters."""
     match verdict.kind:
         case "ok":
             return f"ok {verdict.points}"
@@ -206,12 +206,12 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def verdicts_line(answer: Comparison, cores: int | None, width: int) -> str:
-    """Return what the crash campaigns said of each design, for below a table of rows."""
+    """Return the verdicts of the designs, for below a table of rows."""
     return paragraph("crash test", verdicts(answer, cores), width)
 
 
 def verdicts(answer: Comparison, cores: int | None) -> str:
-    """Return what they said, design by design."""
+    """Return the verdicts, design by design."""
     return ", ".join(
         f"{judged(answer, design)} {verdict_text(answer.verdict(design, cores))}"
         for design in answer.designs
@@ -241,7 +241,7 @@ def by_cell(
 
 
 def named_once(rows: Sequence[Sequence[str]]) -> Grid:
-    """Return rows of which each workload's first alone names it."""
+    """Return rows in which only the first of a workload names it."""
     before = ["", *(row[0] for row in rows)]
     return [
         ["" if row[0] == above else row[0], *row[1:]]
@@ -249,7 +249,7 @@ def named_once(rows: Sequence[Sequence[str]]) -> Grid:
     ]
 
 
-#: The columns that say whose a row is, a workload and a design.
+#: The number of columns that identify a row: a workload and a design.
 STUB = 2
 
 
@@ -282,7 +282,7 @@ def stubbed_tables(
 
 
 def zero_note(answer: Comparison) -> str:
-    """Return what to do where nothing can be relative to the base."""
+    """Return the advice where nothing can be relative to the base."""
     return f"{answer.labels[answer.normalize]} is 0 there: choose --normalize"
 
 
@@ -294,7 +294,7 @@ def zero_notes(answer: Comparison) -> list[Note]:
 
 
 def notes(answer: Comparison) -> list[Note]:
-    """Return what there is to know of the table of ratios."""
+    """Return the notes on the table of ratios."""
     told = _interval_notes(answer) + zero_notes(answer) + few_notes(answer)
     if answer.native:
         processor = next(iter(answer.native.values()))["processor"]
@@ -305,7 +305,7 @@ def notes(answer: Comparison) -> list[Note]:
 
 
 def _run_notes(answer: Comparison, width: int) -> list[str]:
-    """Return what the runs say of themselves, and of whom there is no good verdict."""
+    """Return the runs' own notes, and the notes on designs without a good verdict."""
     told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
     notes = [footnote("*", note, width) for note in dict.fromkeys(told)]
     for design in answer.designs:
@@ -326,7 +326,7 @@ def _run_notes(answer: Comparison, width: int) -> list[str]:
 
 
 def _interval_notes(answer: Comparison) -> list[Note]:
-    """Return what the intervals are, and which is the widest for its value."""
+    """Return the note on the intervals, with the one that is widest for its value."""
 
     def place(cell: Cell) -> str:
         design, workload, cores = cell

@@ -1,4 +1,4 @@
-"""What a crash campaign found, as text for a terminal. Returns strings and prints nothing."""
+"""The results of a crash campaign, as text for a terminal. Returns strings, prints nothing."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from indelible.text import (
     word,
 )
 
-#: Why a campaign says nothing of its design.
+#: The reasons why a campaign proves nothing about its design.
 NOTHING_CHECKED = (
     "nothing was checked: no transaction stored to persistent memory, and of stores outside of "
     "transactions nothing is promised"
 )
 
-#: What is meant by the lines of a violation that a checker found.
+#: The explanation of the lines of a violation that a checker found.
 LINES_OF_TRACE = "those of the trace; those of the program stand in brackets"
 
-#: What to do about that if it is a program's own stores that were recorded.
+#: The advice on such a violation if a program's own stores were recorded.
 ASK_THE_PROGRAM = "; --check COMMAND has the program's own recovery judge what is left"
 
-#: What is asked where a checker refused nothing of all that it was shown.
+#: The hint where a checker accepted every image that it was shown.
 ACCEPTS_ALL = (
     "the checker accepts garbage, too: does it look at the file whose path is appended to the "
     "command?"
 )
 
-#: Why a campaign says nothing of a design that commits before it is durable.
+#: Why a campaign proves nothing about a design that acknowledges commits before they are durable.
 NOTHING_ANNOUNCED = (
     "nothing was checked: no transaction was announced as durable, so that memory may lack them all"
 )
 
-#: Why one says nothing of a design that says of hardly any that it is durable.
+#: Why a campaign proves nothing about a design that announces hardly any commit as durable.
 FEW_ANNOUNCED = (
     "too little was checked: of a core's transactions that were acknowledged fewer than half were "
     "announced as durable, and memory may lack the others"
 )
 
-#: Why a checker was not asked about anything that could be wrong.
+#: Why a checker was shown no image that could be wrong.
 NOTHING_STORED = (
     "nothing was checked: behind `measured` the trace stores nothing to persistent memory"
 )
@@ -78,7 +78,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("later lives", _later_lives(row), width))
     if row["declared_bytes"]:
         lines.append(paragraph("saved", _saved(row), width))
-    # What a program's own recovery takes is not known.
+    # The cost of a program's own recovery is not known.
     if row["recovery"] is not None and "checker" not in row:
         lines.append(paragraph("recovery", _recovery(row["recovery"]), width))
     if "checker" in row:
@@ -112,7 +112,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
 
 
 def _timeline(violations: Sequence[Mapping[str, Any]], label: str, width: int) -> list[str]:
-    """Return what lists what led to the first violation, and what is missing there."""
+    """Return the command that lists the events before the first violation, and what it lacks."""
     if not violations or violations[0]["timeline"] is None:
         return []
     lines = [command(label, violations[0]["timeline"], width)]
@@ -123,7 +123,7 @@ def _timeline(violations: Sequence[Mapping[str, Any]], label: str, width: int) -
 
 
 def _smallest(row: Mapping[str, Any] | None, width: int) -> list[str]:
-    """Return the smallest run that breaks, and the command that does it alone."""
+    """Return the smallest run with a violation, and the command that repeats it."""
     if row is None:
         return [paragraph("smallest", "no smaller run that was tried breaks", width)]
     cores, txs, tried = row["cores"], row["txs"], row["tried"]
@@ -149,7 +149,7 @@ def _saved(row: Mapping[str, Any]) -> str:
 
 
 def _announced(row: Mapping[str, Any]) -> str:
-    """Return of how many transactions an asynchronous design has said that they are durable."""
+    """Return how many transactions an asynchronous design has announced as durable."""
     announced, acknowledged = row["announced"], row["acknowledged"]
     return f"{announced:,} of {acknowledged:,} transactions that stored and were acknowledged"
 
@@ -164,7 +164,7 @@ def _recovery(of: Mapping[str, float]) -> str:
 
 
 def _later_lives(row: Mapping[str, Any]) -> str:
-    """Return what was done with machines that booted from what recovery left."""
+    """Return how many machines booted from recovered images, and what was done with them."""
     boots, cuts, nested = row["boots"], row["later_points"], row["later_nested_points"]
     again = f" and {nested:,} more during recovery or booting" if nested else ""
     booted = f"{plural(boots, 'machine')} booted from what recovery left"
@@ -173,7 +173,7 @@ def _later_lives(row: Mapping[str, Any]) -> str:
 
 def _verdict_of(row: Mapping[str, Any]) -> str:
     found = len(row["violations"])
-    # A checker that was interrupted before it was run has seen nothing of the points that passed.
+    # If the campaign ended before the checker ran, points that passed were not checked.
     unseen = row.get("cancelled") and "checker" in row and not row["checker"]["images"]
     if not found and (not row["points"] or unseen):
         return "none, and nothing was tried"
@@ -192,7 +192,7 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
 
 
 def nothing_checked(row: Mapping[str, Any]) -> str:
-    """Return why a campaign in which nothing was wrong says nothing of its design."""
+    """Return why a campaign without violations proves nothing about its design."""
     if row.get("announced_few"):
         return FEW_ANNOUNCED if row["announced"] else NOTHING_ANNOUNCED
     if "checker" in row:
@@ -200,20 +200,20 @@ def nothing_checked(row: Mapping[str, Any]) -> str:
     return NOTHING_CHECKED + (ASK_THE_PROGRAM if row["workload"] == "replay" else "")
 
 
-#: What an image is beside the one that timing left: some writes came early, or it is another one
-#: of those that the hardware may leave.
+#: The images beside the one that timing left: some writes came early, or it is another one that
+#: the hardware may leave.
 EARLY, OTHER = "some writes early", "another image"
 
-#: What such an image is if recovery, or booting, was interrupted.
+#: The words for an image after an interrupted recovery, or boot.
 OVERTAKEN = "those since the last fence out of order"
 
-#: What the image of this number is: the power failed in the middle of the next write.
+#: The number of the image in which the power failed in the middle of the next write.
 TORN = 3, "some words of the next one there"
 
 
 def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: str) -> list[str]:
     """Return the first violation with its history, and the others as far as they differ."""
-    # Several images of a crash point have one place, which is told once.
+    # Several images of a crash point share one place, which is shown once.
     places: dict[str, Counter[str]] = {}
     files: dict[str, list[str]] = {}
     for violation in violations:
@@ -243,14 +243,14 @@ def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: 
 
 
 def _more_images(count: int) -> str:
-    """Return how many images of one place there are beside the one that is told."""
+    """Return how many more images of one place there are beside the one shown."""
     if count == 1:
         return ""
     return f" and {count - 1} more image{'' if count == 2 else 's'} of it"
 
 
 def _place(violation: Mapping[str, Any], other: str) -> str:
-    """Return where the power went: the event, and in its recovery the write, or in booting."""
+    """Return where the power failed: the event, and the write in recovery or booting, if any."""
     nested = violation.get("nested")
     order, torn = violation.get("nested_order"), TORN[1]
     which = f", {torn if order == TORN[0] else OVERTAKEN}" if order else ""
@@ -275,12 +275,12 @@ def _cut(cut: Mapping[str, Any]) -> str:
     return f"event {cut['event']:,}{order}{nested}"
 
 
-#: How many transactions of a history are told.
+#: The most transactions of a history that are shown.
 HISTORY_SHOWN = 8
 
 
 def _history(violation: Mapping[str, Any], width: int) -> list[str]:
-    """Return what the transactions that had to do with it did, the last ones."""
+    """Return the history of a violation: the last transactions that were involved."""
     history = violation.get("history") or []
     lines = [
         textwrap.fill(step, width, initial_indent="      ", subsequent_indent="        ")
@@ -291,12 +291,12 @@ def _history(violation: Mapping[str, Any], width: int) -> list[str]:
     return ["    who stored there:", *lines] if lines else []
 
 
-#: How many writes that came early are told, and the bytes of one that has all of its line.
+#: The most early writes that are shown, and the bytes of a write of a whole line.
 EARLY_SHOWN, LINE = 8, 64
 
 
 def _early(violation: Mapping[str, Any], width: int) -> list[str]:
-    """Return which writes came early, each with its line and what it is."""
+    """Return the writes that came early, each with its line and its kind."""
     early = violation.get("early") or []
     if not early:
         return []
@@ -312,7 +312,7 @@ def _early(violation: Mapping[str, Any], width: int) -> list[str]:
 
 
 def _trials(row: Mapping[str, Any], width: int) -> list[str]:
-    """Return what came of the design on the machines on which mutants are looked for."""
+    """Return the results of the unchanged design on the machines of the trials of mutants."""
     trials = row["trials"]
     if trials is None:
         return [paragraph("trials", "none: the design is wrong as it is", width)]
@@ -339,10 +339,10 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
     ]
 
 
-#: What is said of a mutant; an interruption leaves open whether some would have been caught.
+#: The words for a mutant's result; after an interruption some results are unknown.
 CAUGHT = {True: "caught", False: "NOT CAUGHT", None: "not tried"}
 
-#: What to do about those that were not.
+#: The advice on mutants that were not caught.
 MISSED = (
     "NOT CAUGHT: nothing broke without the rule in any run that was tried. Either the design does "
     "not need it, and it can go, or be named in `needless` with the reason; or no run reaches what "
@@ -351,7 +351,7 @@ MISSED = (
 
 
 def _mutants(row: Mapping[str, Any], width: int) -> str:
-    """Return what was caught of what was switched off, and how to see the first of it."""
+    """Return which mutants were caught, and the command that shows the first of them."""
     mutants = row["mutants"]
     if not mutants:
         return "mutants     none: the design has no named rules"
@@ -385,7 +385,7 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
 
 
 def _caught(mutants: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many were caught of those that were tried to the end."""
+    """Return how many mutants were caught, of those that were tried to the end."""
     caught = sum(mutant["caught"] is True for mutant in mutants)
     untried = sum(mutant["caught"] is None for mutant in mutants)
     if not untried:
@@ -396,15 +396,15 @@ def _caught(mutants: Sequence[Mapping[str, Any]]) -> str:
     return f"{caught} of {tried} tried to the end caught ({untried} not: interrupted)"
 
 
-#: What a checker says of a trace without a flush or a fence.
+#: The words for a checker's result on a trace without a flush or a fence.
 NOTICED = {True: "notices", False: "NOTICES NOTHING", None: "not tried"}
 
-#: How many flushes and fences are told of.
+#: The most flushes and fences that are listed.
 LEFT_OUT_SHOWN = 20
 
 
 def _left_out(row: Mapping[str, Any], width: int) -> str:
-    """Return which flushes and fences a checker missed, those first of which it noticed nothing."""
+    """Return the flushes and fences that were left out, the unnoticed ones first."""
     left_out = row["left_out"]
     if not left_out:
         wrong = "the program is wrong as it is" if row["violations"] else "the trace has neither"

@@ -1,4 +1,4 @@
-"""What there is, and what is known of it, as text for a terminal. Returns strings."""
+"""The answers of `list` and `explain`, as text for a terminal. Returns strings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIST_COLUMNS = {
 }
 
 
-#: What switches rules off of what is no design.
+#: The commands that switch off the rules of things other than designs.
 MUTANTS = {"order": "litmus"}
 
 
@@ -62,7 +62,7 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
 
 
 def _rule(rule: Mapping[str, Any], designs: Sequence[str]) -> str:
-    """Return what a rule is, and where and why it is needless, of these designs."""
+    """Return the text of a rule, with the designs that do not need it, and why."""
     found: dict[str, list[str]] = {}
     for row in rule.get("needless", ()):
         found.setdefault(row["reason"], []).append(row["design"])
@@ -77,7 +77,7 @@ def _rule(rule: Mapping[str, Any], designs: Sequence[str]) -> str:
 
 
 def _hardware(about: Mapping[str, Any], width: int) -> str:
-    """Return what a design adds to a machine, a structure a line, and what that is for a core."""
+    """Return the structures that a design adds to a machine, and their sum for a core."""
     parts = about["hardware"]
     table = [
         [
@@ -92,7 +92,7 @@ def _hardware(about: Mapping[str, Any], width: int) -> str:
     ]
     cores, machine = about["cores"], about["machine"]
     headers = ["structure", "bits", "count", "B a core", "domain", "where"]
-    # The sum that a paper gives is most often that of a core alone.
+    # Papers mostly give the sum for one core.
     by_place: dict[str, float] = {}
     for part in parts:
         by_place[part["where"]] = by_place.get(part["where"], 0) + part["bytes_per_core"] / 1024
@@ -111,12 +111,12 @@ def _hardware(about: Mapping[str, Any], width: int) -> str:
 
 
 def _bytes(count: float) -> str:
-    """Return bytes, of few also the fractions."""
+    """Return bytes, with fractions if they are few."""
     return f"{count:,.0f}" if count >= 10_000 else f"{count:,.5g}"
 
 
 def _parameters(about: Mapping[str, Any], params: Sequence[Mapping[str, Any]], width: int) -> str:
-    """Return the parameters; beside their defaults what they are here, where any is another."""
+    """Return the parameters with their defaults, and with their values here if any differs."""
     # Ordering hardware is set up as part of a design.
     section = "design" if about["kind"] == "order" else about["kind"]
     heads = ["default"]

@@ -18,12 +18,12 @@ from indelible.text.crash import (
     list_violations,
 )
 
-#: Seeds of which it is told what is wrong; `--json` has them all (ours: a screen).
+#: The most seeds whose errors are shown; `--json` has them all (ours: a screen).
 SEEDS_SHOWN = 3
 
 
 def explored(answer: Exploration, width: int | None = None) -> str:
-    """Return in how many orders a program was tried, and with which seeds it is wrong."""
+    """Return in how many orders a program was tried, and the seeds with errors."""
     width = width or text.terminal_width()
     rows = answer["rows"]
     title = f"{shlex.join(answer['command'])} · {answer['design']} · machine {answer['machine']}"
@@ -38,7 +38,7 @@ def explored(answer: Exploration, width: int | None = None) -> str:
     for row in answer.failed[:SEEDS_SHOWN]:
         lines += _wrong(row, width)
     notes = dict.fromkeys(note for row in rows[:1] for note in row["notes"])
-    # One that refuses something with one seed looks, whatever it was shown with the others.
+    # A checker that refuses an image with one seed is known to look at images.
     told = [row["accepts_all"] for row in rows if row["accepts_all"] is not None]
     for note in [*notes, *([ACCEPTS_ALL] if told and all(told) else [])]:
         lines.append(text.paragraph("note", note, width))
@@ -51,7 +51,7 @@ def explored(answer: Exploration, width: int | None = None) -> str:
 
 
 def _seeds(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the seeds of the rows, which are one behind the other but after an interruption."""
+    """Return the seeds of the rows, which are consecutive except after an interruption."""
     if not rows:
         return ""
     first, last = rows[0]["seed"], rows[-1]["seed"]
@@ -73,7 +73,7 @@ def _cuts(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _exit_codes(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what the program itself said of what it did, if it was not content."""
+    """Return the program's own exit codes that report a failure, if there are any."""
     codes: dict[int, list[str]] = {}
     for row in rows:
         if row["exit_code"]:
@@ -99,7 +99,7 @@ def _verdict(answer: Exploration) -> str:
 
 
 def _wrong(row: Mapping[str, Any], width: int) -> list[str]:
-    """Return the first thing that is wrong with a seed."""
+    """Return the first error of a seed."""
     head = f"  seed {row['seed']}"
     if row["trace"] is not None:
         head += f", in {row['trace']}"

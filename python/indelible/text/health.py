@@ -1,4 +1,4 @@
-"""What the doctor found, as text for a terminal. Returns strings and prints nothing."""
+"""The checks of `doctor`, as text for a terminal. Returns strings and prints nothing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from indelible import text
 if TYPE_CHECKING:
     from indelible.health import Health
 
-#: How a check came out.
+#: The words for a check's result.
 VERDICTS = {True: "ok", False: "FAIL", None: text.BLANK}
 
 
 def health(answer: Health, width: int) -> str:
-    """Return what is installed, the checks, and what to do next."""
+    """Return the installed version, the checks, and the commands to try next."""
     has = [answer["system"], f"{answer['processors']} processors"]
     has += [] if answer["memory_bytes"] is None else [text.size(answer["memory_bytes"])]
     lines = [f"indelible {answer['version']} · Python {answer['python']} · {' · '.join(has)}", ""]

@@ -1,4 +1,4 @@
-"""What litmus tests saw, as text for a terminal. Returns strings and prints nothing."""
+"""The results of litmus tests, as text for a terminal. Returns strings and prints nothing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from indelible.results import Litmus, is_missed, is_wrong
 
 Row = Mapping[str, Any]
 
-#: In no run did every load have its value, so nothing is known of the image.
+#: The result if in no run every load had its value, so that nothing is known of the image.
 UNASKED = "no run"
 
-#: No run of the test was made.
+#: The result if no run of the test was made.
 REFUSED = "refused"
 
 CELLS = {
@@ -61,7 +61,7 @@ def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
             lines += ["", text.paragraph("WRONG", f"{name} on {row['order']}: {why}", width)]
     refusals = {(row["order"], row["refusal"]) for row in rows if row["refusal"] is not None}
     for on, why in sorted(refusals):
-        # What hardware in Python says begins with its name.
+        # An error of hardware in Python already begins with its name.
         told = why if why.startswith(on) else f"{on}: {why}"
         lines.append(text.paragraph("refused", told, width))
     runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
@@ -70,8 +70,8 @@ def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
 
 
 def _sampled(names: Sequence[str], tests: Sequence[Sequence[Row]], width: int) -> list[str]:
-    """Return of which tests there were too many images to check every one, if that is so."""
-    # An extension that was built before this was told has no such field.
+    """Return the tests that had too many images to check every one, if there are any."""
+    # An extension that was built before this field existed does not have it.
     found = [
         f"{name} on {row['order']} ({text.plural(row['sampled'], 'power failure')})"
         for name, test in zip(names, tests, strict=True)
@@ -88,7 +88,7 @@ def _sampled(names: Sequence[str], tests: Sequence[Sequence[Row]], width: int) -
 
 
 def _random(answer: Litmus, row: Row, width: int) -> list[str]:
-    """Return what random programs left on ordering hardware, and one that left it wrong."""
+    """Return the results of random programs, with one that left a forbidden image."""
     alone = answer.tests.program is not None
     if row["violation"] is None:
         what = f"program {row['number']:,}" if alone else f"{row['programs']:,}"
@@ -114,13 +114,13 @@ def _random(answer: Litmus, row: Row, width: int) -> list[str]:
 
 
 def _of(tests: LitmusTests, order: str) -> LitmusTests:
-    """Return tests on one order alone."""
+    """Return the results of tests on a single order."""
     own = next((own for name, own in tests.orders if name == order), ())
     return replace(tests, orders=((order, own),), settings=own)
 
 
 def _mutants(answer: Litmus, width: int) -> list[str]:
-    """Return what showed that a rule is switched off, and how to see the first of it."""
+    """Return the tests that noticed a rule switched off, and the command that shows the first."""
     mutants = answer.data["mutants"]
     if not mutants:
         return ["mutants     none: the hardware has no named rules"]
@@ -158,7 +158,7 @@ def _mutants(answer: Litmus, width: int) -> list[str]:
 
 
 def _by_test(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return the rows of each test. All orders are asked of one before the next is."""
+    """Return the rows of each test; a test's rows for all orders follow each other."""
     tests: list[list[Row]] = []
     for row in rows:
         if row["order"] == rows[0]["order"]:

@@ -10,23 +10,23 @@ from indelible.native import CACHED, DURABLE, PUBLISHED, ROW, SIMULATED, UNCACHE
 
 Row = Mapping[str, Any]
 
-#: What a table of its own is made for: everything but what its rows and columns say.
+#: The fields that identify a table: all except those of its rows and columns.
 SECTION = ROW[3:]
 
 #: The two logs of the paper.
 LOGS = (CACHED, UNCACHEABLE)
 
-#: From here on it is said that other programs took the processor (in percent).
+#: The least share of interrupted time, in percent, that gets a note on other programs.
 BUSY_PERCENT = 5.0
 
-#: How a note begins that says why nothing was counted.
+#: The beginning of a note that says why nothing was counted.
 COUNTERS = "counters: "
 
 SOURCES = ("precomputed", "xorshift", "rand")
 
 
 def answer(measured: Answer, width: int | None = None) -> str:
-    """Return the tables, the paper's ratios beside ours, and what there is to know of them."""
+    """Return the tables, the paper's ratios beside ours, and the notes."""
     width = width or text.terminal_width()
     parts = [_title(measured.data["computer"])]
     if measured.interrupted:
@@ -67,7 +67,7 @@ def _section(rows: Sequence[Row], width: int) -> list[str]:
     others = [row for row in rows if (row["value"], row["fence"]) != main]
     parts = [f"{title}\n{counted}\n\n{_table(same, ('variant',), width)}"]
     if others:
-        # What they are compared with stands above them.
+        # The measurements with which these are compared are above them.
         names = [*dict.fromkeys(row["variant"] for row in others)]
         entries = {row["entries_per_fence"] for row in others}
         shown = [r for r in same if r["variant"] in names and r["entries_per_fence"] in entries]
@@ -99,7 +99,7 @@ def _table(rows: Sequence[Row], words: Sequence[str], width: int) -> str:
 
 
 def _ratios(measured: Answer) -> list[str]:
-    """Return the paper's pair, for each source of values: it decides what the pair is."""
+    """Return the paper's pair of ratios for each source of values, on which they depend."""
     table = []
     for value in SOURCES:
         cells = [measured.ratio(UNCACHEABLE, CACHED, entries, value) for entries in PUBLISHED]
@@ -171,11 +171,11 @@ def _notes(measured: Answer, width: int) -> list[str]:
 
 
 def _misses(measured: Answer) -> str:
-    """Return what was counted, or why nothing was, and beside it what a model says."""
+    """Return the processor's counts, or why there are none, beside the model's miss rates."""
     first: dict[str, Row] = {}
     for row in measured.rows:
         first.setdefault(row["variant"], row)
-    # Of the paper's two logs, or of what was asked for in their place.
+    # The paper's two logs, or the variants that were asked for in their place.
     rows = [(variant, first[variant]) for variant in LOGS if variant in first] or [*first.items()]
     if any(isinstance(row["llc_miss_rate"], str) for _, row in rows) or not rows:
         why = [n.removeprefix(COUNTERS) for n in measured.data["notes"] if n.startswith(COUNTERS)]

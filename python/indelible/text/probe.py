@@ -1,4 +1,4 @@
-"""What memories answered as text for a terminal. Returns strings and prints nothing."""
+"""The measured numbers of memories as text for a terminal. Returns strings, prints nothing."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from indelible.probing import OFF, Probed
 
 Row = Mapping[str, Any]
 
-#: The mark of a number that is far from what was published.
+#: The mark of a number that is far from the published one.
 OFF_MARK = "!"
 
-#: What stands behind a published number, and what it means.
+#: The marks behind published numbers, and their meanings.
 FROM_MEMORY, OF_MODEL = "m", "v"
 KINDS = {
     FROM_MEMORY: "cited from memory",
     OF_MODEL: "of VANS, a model that was fitted to the hardware, the DIMM's side alone",
 }
 
-#: Where it stands why a number does not come out.
+#: The document that explains why a number differs.
 WHY = "docs/model.md, Beside measurements"
 
 HEADERS = ("", "probe", "unit")
@@ -74,7 +74,7 @@ def _parts(answer: Probed, width: int) -> list[list[str]]:
 
 
 def _table(rows: Sequence[Row], names: Sequence[str], width: int) -> str:
-    """Return the machines beside each other; what was published stands behind its machine."""
+    """Return a table with machines side by side, each with its published numbers behind it."""
     by_probe: dict[str, list[Row]] = {}
     for row in rows:
         by_probe.setdefault(row["probe"], []).append(row)
@@ -95,7 +95,7 @@ def _table(rows: Sequence[Row], names: Sequence[str], width: int) -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    """Return a number with as many digits as mean something."""
+    """Return a number with its significant digits."""
     return f"{value:.1f}" if unit == "ns" else f"{value:.2f}"
 
 
@@ -124,7 +124,7 @@ def _off(row: Row) -> str:
 
 
 def is_off(row: Row) -> bool:
-    """Return whether a number is far from what was published."""
+    """Return whether a number is far from the published one."""
     return row["off"] is not None and abs(row["off"]) > OFF
 
 

@@ -11,7 +11,7 @@ from indelible.recording import Recorded
 
 
 def recorded(answer: Recorded, width: int | None = None) -> str:
-    """Return what was recorded, and what to do with it."""
+    """Return what was recorded, and the command to try next."""
     width = width or text.terminal_width()
     lines = [
         text.paragraph("recorded", shlex.join(answer["command"]), width),

@@ -24,8 +24,8 @@ from indelible.text import (
 )
 from indelible.text import usage as usage_text
 
-#: What is told of a distribution: how long these shares of commits take at most, if there are
-#: enough for one to be slower.
+#: The percentiles that are shown of a distribution, each if there are enough commits for one to be
+#: slower.
 QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999)
 
 
@@ -77,7 +77,7 @@ def run(answer: Run, width: int | None = None) -> str:
     say("write set", "  ".join(said) + " a transaction")
     if "epochs" in row:
         say("epochs", _epochs(row["epochs"]))
-    # Cells that were neither read nor written took none.
+    # Cells that were neither read nor written took no energy.
     if energy := row["energy_uj"] / 1e6:
         each = f", {joules(energy / count)}/tx" if count else ""
         say("energy", joules(energy) + each)
@@ -106,12 +106,12 @@ def _latency(latency: Mapping[str, float | None]) -> str:
 
 
 def _quantile(steps: Sequence[Sequence[float]], share: float) -> float:
-    """Return how many cycles a share of all commits took at most."""
+    """Return the cycles that a share of all commits took at most."""
     return next(cycles for cycles, reached in steps if reached >= share)
 
 
 def _crash_command(answer: Run) -> str:
-    """Return a campaign on what was run, on machine `tiny`.
+    """Return the command of a campaign on the same experiment, on machine `tiny`.
 
     The design and the workload are as they are set, and what survives is what survives there.
     Of a trace whose transactions store nothing only a checker knows what is right.

@@ -1,4 +1,4 @@
-"""A sweep as text for a terminal: a row for each point, or of two fields a grid of their values.
+"""A sweep as text for a terminal: a row for each point, or for two fields a grid of their values.
 
 Returns strings and prints nothing.
 """
@@ -15,13 +15,13 @@ from indelible.metrics import METRICS
 from indelible.sweeps import Point, Sweep
 from indelible.text.comparison import Grid, stubbed_tables
 
-#: What stands over the grid of who is ahead, where the two best are level, and behind the name of
-#: a design that seeds do not agree on.
+#: The head of the grid of leading designs, the word where the two best are level, and the mark
+#: behind a design's name if the seeds do not agree.
 AHEAD = "ahead"
 LEVEL = "level"
 DOUBT = "?"
 
-#: A ratio, and how far its confidence interval goes to either side.
+#: A ratio, and half the width of its confidence interval.
 Sure = tuple["float | None", "float | None"]
 
 
@@ -34,7 +34,7 @@ def sweep(answer: Sweep, width: int | None = None) -> str:
     blocks = [_title(answer, width)]
     if answer.interrupted:
         blocks.insert(0, text.interrupted(answer, "cells"))
-    # Values of fields are numbers like those behind them.
+    # Values of fields are aligned like the numbers behind them.
     tables = partial(stubbed_tables, width=width, stub_columns=stubs(answer), right_from=0)
     for name, cells in grids(answer).items():
         head = f"{name}\n" if name else ""
@@ -61,12 +61,12 @@ def grids(answer: Sweep) -> dict[str, Grid]:
 
 
 def stubs(answer: Sweep) -> int:
-    """Return how many columns of each table say where one is."""
+    """Return how many columns of each table identify the row."""
     return 1 if len(answer.vary) == 2 else len(answer.vary)
 
 
 def columns(answer: Sweep) -> dict[str, Callable[[Point], Sure]]:
-    """Return what is shown of a point, by name."""
+    """Return the columns of a point, by name, as functions of the point."""
     shown = answer.shown()
     if len(shown) > 1:
         return {text.marked(answer, d): _mean(answer, d) for d in shown}
@@ -75,7 +75,7 @@ def columns(answer: Sweep) -> dict[str, Callable[[Point], Sure]]:
 
 
 def leader(answer: Sweep, row: Mapping[str, Any]) -> list[str]:
-    """Return who is ahead at a point, and the lead; one word where nobody is."""
+    """Return the leading design at a point with its lead, or one word where there is none."""
     if row["design"] is None:
         return [text.BLANK if row["lead"] is None else LEVEL]
     doubt = "" if row.get("sure", True) else DOUBT
@@ -90,7 +90,7 @@ def base(answer: Sweep) -> str:
 
 
 def where(answer: Sweep, model: str = "") -> str:
-    """Return the machine, with what is to be said of its model, and what all points share."""
+    """Return the machine with a note on its model, and the settings that all points share."""
     counts = {run.data["cores"] for run in answer.runs.values()}
     words = [f"machine {answer.machine}", *([model] if model else [])]
     if len(counts) == 1 and "cores" not in answer.vary:
@@ -117,7 +117,7 @@ def _mean(answer: Sweep, design: str) -> Callable[[Point], Sure]:
 
 
 def title_lines(answer: Sweep) -> list[str]:
-    """Return what is shown relative to what, and of which workloads it is."""
+    """Return the title: the metric, the base of the ratios, and the workloads."""
     metric = METRICS[answer.metric]
     shown = answer.shown()
     of = f" of {text.marked(answer, shown[0])}" if len(shown) == 1 else ""
@@ -131,7 +131,7 @@ def title_lines(answer: Sweep) -> list[str]:
 
 
 def axes(answer: Sweep) -> str:
-    """Return what the rows and the columns of a grid of two fields are; of others nothing."""
+    """Return the fields of the rows and the columns of a grid, or no text without two fields."""
     if len(answer.vary) != 2:
         return ""
     down, across = answer.vary
@@ -145,7 +145,7 @@ def _title(answer: Sweep, width: int) -> str:
 
 
 def _planes(answer: Sweep) -> dict[str, Grid]:
-    """Return a grid for each column of the list, and one of who is ahead."""
+    """Return a grid for each column of the list, and one of the leading designs."""
     planes = {
         name: {point: text.ratio_cell(*value(point)) for point in answer.points}
         for name, value in columns(answer).items()
@@ -160,7 +160,7 @@ def _planes(answer: Sweep) -> dict[str, Grid]:
 
 
 def notes(answer: Sweep) -> list[text.Note]:
-    """Return what there is to know of the tables."""
+    """Return the notes on the tables."""
     told = _ahead_notes(answer)
     said = f"95 %: the widest confidence interval over {len(answer.seeds_shown)} seeds is that of"
     widths = {
@@ -183,7 +183,7 @@ def notes(answer: Sweep) -> list[text.Note]:
 
 
 def _ahead_notes(answer: Sweep) -> list[text.Note]:
-    """Return what the grid of who is ahead compares, and whom it leaves out."""
+    """Return the notes on the grid of leading designs: what it compares, and what it leaves out."""
     ahead = answer.ahead()
     if not ahead:
         return []
@@ -205,7 +205,7 @@ def _ahead_notes(answer: Sweep) -> list[text.Note]:
 
 
 def passings(answer: Sweep) -> list[str]:
-    """Return who passes whom and where, if a single field varies."""
+    """Return the note on the crossings of designs, if a single field varies."""
     return [_passing(answer, crossing) for crossing in answer.crossings()]
 
 

@@ -1,4 +1,4 @@
-"""How busy a machine was, as text: caches, write-pending queues, banks and buses."""
+"""The lines on how busy a machine was: caches, write-pending queues, banks and buses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def caches(row: Mapping[str, Any]) -> str | None:
-    """Return which of its accesses each level of the caches could not serve, in percent of all."""
+    """Return the share of accesses that each level of the caches could not serve, in percent."""
     caches = row["caches"]
     walks = caches["page_walks"]
     accesses = caches["loads"] + caches["stores"] + walks
@@ -33,7 +33,7 @@ def ordering(row: Mapping[str, Any], count: float) -> str | None:
 
 
 def queue(row: Mapping[str, Any]) -> str:
-    """Return how full a write-pending queue was, and who waited for it."""
+    """Return how full a write-pending queue was, and how much waited for it."""
     controllers = row["controllers"]
     full, waits = controllers["wpq_full_share"], controllers["write_wait_cycles"]
     said = [
