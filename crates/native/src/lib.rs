@@ -2,10 +2,11 @@
 //! Ogleari and Zhao, "Logging in Persistent Memory: to Cache, or Not to Cache?")
 //!
 //! [`logging`] takes a request as JSON and answers with JSON, as `lab` does. It simulates nothing,
-//! and nothing of it is the same twice. The workload `logcache` is the same loop for the simulator.
+//! so its answers differ from run to run. The workload `logcache` is the same loop for the
+//! simulator.
 //!
-//! The loops are of x86-64 and what is around them is of Linux. Elsewhere the answer is a sentence
-//! that says so.
+//! The loops are written for x86-64, and the code around them for Linux. On other hosts the answer
+//! is a sentence that says so.
 
 pub mod words;
 
@@ -14,40 +15,40 @@ pub mod x86_64;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is wrong with a request, or with this computer: one line.
+/// An error of the request, or of this computer, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InputError(pub String);
 
-/// Who watches, and may ask for an end.
+/// The caller's view of a measurement: its progress, and the request to stop it.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch<'a> {
-    /// Set from another thread to stop.
+    /// Whether the measurement is to stop; set from another thread.
     pub cancelled: &'a AtomicBool,
-    /// Cells that are done.
+    /// The number of cells that are done.
     pub done: &'a AtomicU64,
-    /// Cells that there are.
+    /// The number of all cells.
     pub total: &'a AtomicU64,
 }
 
 impl Watch<'_> {
-    /// Whether an end was asked for.
+    /// Whether the caller has asked for an end.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 }
 
-/// Measures what a request asks for ([`x86_64::plan::Request`] has its fields).
+/// Makes the measurements of a request ([`x86_64::plan::Request`] has its fields).
 ///
 /// # Errors
-/// A sentence that says what is wrong with the request, or that this computer is not one that
-/// the benchmark is for.
+/// A sentence that says what is wrong with the request, or why this computer cannot run the
+/// benchmark.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub fn logging(request: &str, watch: Watch<'_>) -> Result<String, InputError> {
     x86_64::logging(request, watch)
 }
 
-/// Says that there is nothing to measure here, and what to do instead.
+/// Returns the error that this host cannot be measured, with advice.
 ///
 /// # Errors
 /// Always.

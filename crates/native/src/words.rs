@@ -1,5 +1,5 @@
-//! The words of the benchmark: what is written how, what stands between, and where values come
-//! from. Each is declared once, with its name.
+//! The words of a benchmark's request: the ways to write entries, the fences, the sources of values
+//! and so on. Each is declared once, with its name.
 
 /// Declares an enumeration whose values have names.
 macro_rules! words {
@@ -11,7 +11,7 @@ macro_rules! words {
         pub enum $Word { $($(#[doc = $doc])+ $Value,)+ }
 
         impl $Word {
-            /// Every one, in order of declaration.
+            /// All values, in order of declaration.
             pub const ALL: &'static [$Word] = &[$($Word::$Value,)+];
 
             /// The name, as on the command line.
@@ -34,11 +34,11 @@ macro_rules! words {
 
 /// A word of the command line.
 pub trait Word: Copy + 'static {
-    /// What it is called in a complaint.
+    /// The name of its kind, for error messages.
     const KIND: &'static str;
-    /// Every one there is.
+    /// All words of this kind.
     fn all() -> &'static [Self];
-    /// Its name.
+    /// The name, as on the command line.
     fn called(self) -> &'static str;
 }
 
@@ -69,7 +69,7 @@ words! {
 }
 
 words! {
-    /// What stands between the log's entries and the stores that they are for.
+    /// The fence between the log's entries and the stores for which they are written.
     Fence, "fence" {
         /// `sfence`.
         Sfence = "sfence",
@@ -83,7 +83,7 @@ words! {
 }
 
 words! {
-    /// Where values come from.
+    /// The source of the values that are stored.
     Values, "value source" {
         /// A table of 4 KiB that was filled before.
         Precomputed = "precomputed",
@@ -95,7 +95,7 @@ words! {
 }
 
 words! {
-    /// What is logged.
+    /// The contents of an entry.
     Logging, "kind of log" {
         /// The new value, before it is stored.
         Redo = "redo",
@@ -115,7 +115,7 @@ words! {
 }
 
 words! {
-    /// What becomes of the array's stores.
+    /// The treatment of the array's stores.
     Array, "array" {
         /// They stay in the caches.
         Cached = "cached",
@@ -124,12 +124,12 @@ words! {
     }
 }
 
-/// How many entries may stand before one fence.
+/// The possible numbers of entries before one fence.
 pub const ENTRIES: &[usize] = &[1, 2, 4, 8, 16];
 
 impl Variant {
-    /// Whether an entry is written as a part of a whole line, which has to be padded if there are
-    /// fewer than eight before a fence.
+    /// Whether entries are written as whole lines, which have to be padded if there are fewer than
+    /// eight entries before a fence.
     pub fn writes_lines(self) -> bool {
         matches!(self, Variant::Nt32 | Variant::Nt64 | Variant::Movdir64b)
     }
@@ -139,14 +139,14 @@ impl Variant {
         !matches!(self, Variant::Cached | Variant::Clwb | Variant::ClflushOpt | Variant::Clflush)
     }
 
-    /// What an entry's being there after a power failure rests on, in the domain ADR, once the
-    /// store that it is for has been made. (Intel SDM, volume 2, of each instruction: flushes but
-    /// `clflush`, non-temporal and direct stores are ordered by fences and locked instructions
-    /// alone.)
+    /// The promise about an entry after a power failure, in the domain ADR, once the store for
+    /// which it was written has been made. (Intel SDM, volume 2, at each instruction: flushes
+    /// except `clflush`, non-temporal and direct stores are ordered only by fences and locked
+    /// instructions.)
     pub fn guarantee(self, fence: Fence) -> Guarantee {
         match (self, fence) {
             (Variant::Cached, _) => Guarantee::Nothing,
-            // It is in order with later stores, but nobody has waited for it.
+            // The flush is in order with later stores, but nothing has waited for it.
             (Variant::Clflush, Fence::None) => Guarantee::Order,
             (_, Fence::None) => Guarantee::Nothing,
             _ => Guarantee::Durability,
@@ -155,13 +155,13 @@ impl Variant {
 }
 
 words! {
-    /// What is promised of an entry after a power failure.
+    /// The promise about an entry after a power failure.
     Guarantee, "guarantee" {
-        /// Nothing: it may be lost while the store that it is for is not.
+        /// No promise: the entry may be lost while the store for which it was written survives.
         Nothing = "nothing",
-        /// That it is there if the store that it is for is.
+        /// The entry survives if the store for which it was written does.
         Order = "order",
-        /// That it is there, in the durability domain ADR.
+        /// The entry survives, in the durability domain ADR.
         Durability = "durable (ADR)",
     }
 }

@@ -1,5 +1,5 @@
-//! The processor's counters, through `perf_event_open`. What it does not count is said to be
-//! unsupported, with the reason, and is never a zero.
+//! The processor's counters, through `perf_event_open`. A missing counter is reported as
+//! unsupported, with the reason, and never as a zero.
 
 use std::io;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Raw};
 use perf_event::{Builder, Counter};
 use serde_json::{Value, json};
 
-/// What stands where there is no count.
+/// The text in place of a missing count.
 pub const UNSUPPORTED: &str = "unsupported";
 
 /// L1D_PEND_MISS.FB_FULL, cycles in which a request found no fill buffer: event 48h, mask 02h, on
@@ -24,7 +24,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The calling thread's counters, standing still.
+    /// Opens the calling thread's counters, which do not count yet.
     pub fn open(vendor: &str) -> Counters {
         let last_level = |result| Cache { which: CacheId::LL, operation: CacheOp::READ, result };
         Counters {
@@ -37,7 +37,7 @@ impl Counters {
         }
     }
 
-    /// Lets them count, or stand still.
+    /// Starts the counters, or stops them.
     pub fn count(&mut self, on: bool) {
         for counter in [&mut self.loads, &mut self.misses, &mut self.fill_buffer_full] {
             let Ok(open) = counter else { continue };
@@ -48,7 +48,7 @@ impl Counters {
         }
     }
 
-    /// What they counted since they were opened.
+    /// Returns the counts since the counters were opened.
     pub fn read(&mut self) -> Counted {
         Counted {
             loads: read(&mut self.loads),
@@ -57,7 +57,7 @@ impl Counters {
         }
     }
 
-    /// Why the last level is not counted, in a sentence; nothing if it is.
+    /// Returns why the last level is not counted, in a sentence; `None` if it is.
     pub fn complaint(&self) -> Option<String> {
         let error = self.loads.as_ref().err().or(self.misses.as_ref().err())?;
         Some(match error.kind() {
@@ -70,7 +70,7 @@ impl Counters {
     }
 }
 
-/// What was counted; nothing where there is no counter.
+/// The counts; `None` where there is no counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     loads: Option<u64>,
@@ -79,7 +79,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The counts for `entries` entries, as they stand in a row.
+    /// Returns the counts for each of `entries` entries, as fields of a row.
     pub fn row(&self, entries: u64) -> Value {
         let each = |count: Option<u64>| match count {
             Some(count) => json!(count as f64 / entries.max(1) as f64),
@@ -107,8 +107,8 @@ fn read(counter: &mut io::Result<Counter>) -> Option<u64> {
     whole(counted.count(), counted.time_enabled()?, counted.time_running()?)
 }
 
-/// What a counter would have counted in all of its time. One that never ran has nothing to say, and
-/// one that took turns with others, where a processor has too few, has counted a part.
+/// Returns the count that a counter would have had if it had run all of the time. A processor with
+/// too few counters makes them take turns, so each counts a part; `None` if it never ran.
 fn whole(count: u64, enabled: Duration, running: Duration) -> Option<u64> {
     let all = u128::from(count) * enabled.as_nanos();
     all.checked_div(running.as_nanos()).map(|whole| whole as u64)

@@ -1,4 +1,4 @@
-//! What the processor can do, found out when the program runs.
+//! The features of the processor, found out at run time.
 
 use std::arch::x86_64::__cpuid_count;
 
@@ -6,10 +6,10 @@ use raw_cpuid::{CacheType, CpuId, CpuIdReader};
 
 use crate::words::{Array, Variant};
 
-/// The instructions of the benchmark that a processor may lack, and what there is to know of it.
+/// The instructions of the benchmark that a processor may lack, and the processor's description.
 #[derive(Clone, Debug)]
 pub struct Features {
-    /// `rdtscp`, without which no time is read.
+    /// `rdtscp`, without which no time can be read.
     pub rdtscp: bool,
     /// `clflush`.
     pub clflush: bool,
@@ -25,9 +25,9 @@ pub struct Features {
     pub avx2: bool,
     /// AVX-512F, with an operating system that keeps its registers.
     pub avx512f: bool,
-    /// What the processor calls itself.
+    /// The processor's own name.
     pub processor: String,
-    /// Who made it.
+    /// The maker.
     pub vendor: String,
     /// The hypervisor, if there is one.
     pub hypervisor: Option<String>,
@@ -40,7 +40,7 @@ const MOVDIRI: u32 = 1 << 27;
 const MOVDIR64B: u32 = 1 << 28;
 
 impl Features {
-    /// Those of the processor that this runs on.
+    /// Returns the features of the processor on which this runs.
     pub fn detect() -> Features {
         let cpuid = CpuId::new();
         let basic = cpuid.get_feature_info();
@@ -69,7 +69,7 @@ impl Features {
         }
     }
 
-    /// Each instruction with whether it is there.
+    /// Returns each instruction's name, and whether the processor has it.
     pub fn rows(&self) -> [(&'static str, bool); 7] {
         [
             ("clflush", self.clflush),
@@ -82,7 +82,7 @@ impl Features {
         ]
     }
 
-    /// What a variant needs and the processor has not, if anything.
+    /// Returns the instruction that a variant needs and the processor lacks, if there is one.
     pub fn lacks(&self, variant: Variant, array: Array) -> Option<&'static str> {
         let (needed, has) = match variant {
             Variant::Cached | Variant::Movnti4 | Variant::Movnti8 => ("", true),
@@ -97,7 +97,7 @@ impl Features {
         if !has {
             return Some(needed);
         }
-        // The two other flushes write the array back themselves.
+        // Variants with another flush use that for the array, too.
         let own_flush = matches!(variant, Variant::ClflushOpt | Variant::Clflush);
         (array == Array::Flushed && !own_flush && !self.clwb).then_some("clwb")
     }
@@ -107,7 +107,7 @@ fn processor(cpuid: &CpuId<impl CpuIdReader>) -> String {
     let brand = cpuid.get_processor_brand_string();
     let name = brand.as_ref().map_or("unknown", |brand| brand.as_str().trim());
     match cpuid.get_feature_info() {
-        // Names of virtual processors say little; family and model say which it is.
+        // Names of virtual processors say little, so family and model are added.
         Some(info) => format!("{name} (family {}, model {})", info.family_id(), info.model_id()),
         None => name.into(),
     }

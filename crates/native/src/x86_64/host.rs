@@ -1,4 +1,5 @@
-//! The computer that this runs on: its clock, its processors, and what a hypervisor took away.
+//! The computer on which this runs: its clock, its processors, and the time that a hypervisor
+//! took away.
 
 use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 use std::time::{Duration, Instant};
@@ -7,8 +8,8 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::Pid;
 
-/// The time stamp counter, read once everything before it has been executed and before anything
-/// after it is.
+/// Reads the time stamp counter, after all earlier instructions have been executed and before any
+/// later one is.
 #[inline(always)]
 pub fn begin() -> u64 {
     // SAFETY: every x86-64 processor has these.
@@ -20,11 +21,11 @@ pub fn begin() -> u64 {
     }
 }
 
-/// The same for the end of what is measured: `rdtscp` waits for what came before.
+/// Does the same at the end of a measurement: `rdtscp` waits for the earlier instructions.
 #[inline(always)]
 pub fn end() -> u64 {
     let mut processor = 0;
-    // SAFETY: whoever measures has asked for `rdtscp` (`Features::rdtscp`).
+    // SAFETY: every measurement first checks for `rdtscp` (`Features::rdtscp`).
     unsafe {
         let now = __rdtscp(&mut processor);
         _mm_lfence();
@@ -32,7 +33,7 @@ pub fn end() -> u64 {
     }
 }
 
-/// Ticks of the counter in a second, compared with the system's clock.
+/// Returns the counter's ticks in a second, by the system's clock.
 pub fn ticks_per_second() -> f64 {
     let (clock, first) = (Instant::now(), begin());
     while clock.elapsed() < Duration::from_millis(50) {
@@ -42,8 +43,8 @@ pub fn ticks_per_second() -> f64 {
     (last - first) as f64 / seconds
 }
 
-/// The processors that this process may use, the ones with the highest numbers first: the first
-/// ones have the interrupts.
+/// Returns the processors that this process may use, the highest numbers first, since processors
+/// with low numbers handle the interrupts.
 pub fn processors() -> Vec<usize> {
     let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else { return vec![0] };
     (0..CpuSet::count()).rev().filter(|&cpu| allowed.is_set(cpu).unwrap_or(false)).collect()
@@ -60,13 +61,13 @@ pub fn pin(processor: usize) -> Result<(), String> {
         .map_err(|error| format!("not pinned to processor {processor}: {}", error.desc()))
 }
 
-/// How often the system has taken the processor from the calling thread; 0 if it does not say.
+/// Returns how often the system has preempted the calling thread; 0 if it does not say.
 pub fn preemptions() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 
-/// Time that a hypervisor gave to others, and all time, over all processors, in ticks of the
-/// system; nothing if the system does not say.
+/// The time that the hypervisor gave to other machines, and all time, over all processors, in ticks
+/// of the system.
 #[derive(Clone, Copy, Debug)]
 pub struct Stolen {
     stolen: u64,
@@ -74,7 +75,7 @@ pub struct Stolen {
 }
 
 impl Stolen {
-    /// Until now.
+    /// Returns the times up to now; `None` if the system does not say.
     pub fn now() -> Option<Stolen> {
         Stolen::read(&std::fs::read_to_string("/proc/stat").ok()?)
     }
@@ -91,7 +92,7 @@ impl Stolen {
         Some(Stolen { stolen: *numbers.get(7)?, all: numbers[..8].iter().sum() })
     }
 
-    /// Percent of the time since `before` that was stolen.
+    /// Returns the percentage of the time since `before` that was stolen.
     pub fn percent_since(self, before: Stolen) -> f64 {
         let all = self.all.saturating_sub(before.all);
         let stolen = self.stolen.saturating_sub(before.stolen);

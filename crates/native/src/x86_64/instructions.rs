@@ -1,6 +1,6 @@
-//! The instructions that are measured, one type each. What matters is which instruction is executed
-//! and in which order, so it is written as such and the compiler has no say: inline assembly for
-//! what has no exact equivalent, volatile stores for what is an ordinary store.
+//! The instructions that are measured, one type each. The benchmark depends on which instructions
+//! are executed and in which order, so the compiler must not choose them: ordinary stores are
+//! volatile stores, and all others are inline assembly.
 //!
 //! Every function here is inlined into a loop that is compiled for exactly one combination.
 
@@ -9,13 +9,13 @@ use std::arch::asm;
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
 
-/// A line that is put together before it is written at once.
+/// A line whose entries are gathered before it is written at once.
 #[repr(C, align(64))]
 pub struct Staged(pub [u64; LINE / 8]);
 
 /// A way of writing back a line.
 pub trait WriteBack {
-    /// Whether it does anything.
+    /// Whether this is a flush, and not the absence of one.
     const IS_ONE: bool = true;
     /// Writes back the line at `line`.
     ///
@@ -39,7 +39,7 @@ macro_rules! write_back {
         impl WriteBack for $Flush {
             #[inline(always)]
             unsafe fn line(line: *mut u8) {
-                // SAFETY: the caller's promise. No `nomem`: no store may move over it.
+                // SAFETY: the caller's promise. Without `nomem`, no store may move across it.
                 unsafe { asm!($text, in(reg) line, options(nostack, preserves_flags)) }
             }
         }
@@ -57,7 +57,7 @@ Clflush, "clflush byte ptr [{}]" }
 pub trait Append {
     /// Whether entries are gathered to whole lines first.
     const LINES: bool = false;
-    /// What follows the entries of a group.
+    /// The flush after the entries of a group.
     type Flush: WriteBack;
 
     /// Writes an entry, if entries are written one by one.
@@ -82,7 +82,7 @@ impl<W: WriteBack> Append for Cached<W> {
     #[inline(always)]
     unsafe fn entry(at: *mut u8, key: u32, value: u32) {
         let at = at.cast::<u32>();
-        // SAFETY: the caller's promise. Volatile, so that they stay two.
+        // SAFETY: the caller's promise. Volatile, so that they stay two stores.
         unsafe {
             at.write_volatile(key);
             at.add(1).write_volatile(value);
@@ -149,8 +149,8 @@ impl Append for Nt32 {
     type Flush = NoFlush;
     #[inline(always)]
     unsafe fn line(at: *mut u8, from: &Staged) {
-        // SAFETY: the caller's promise. The upper halves are cleared, so that the compiler's own
-        // use of the registers does not pay for them.
+        // SAFETY: the caller's promise. `vzeroupper` clears the upper halves, which would slow the
+        // compiler's own use of the registers.
         unsafe {
             asm!(
                 "vmovdqa ymm0, ymmword ptr [{from}]",
@@ -173,8 +173,8 @@ impl Append for Nt64 {
     type Flush = NoFlush;
     #[inline(always)]
     unsafe fn line(at: *mut u8, from: &Staged) {
-        // SAFETY: the caller's promise. Code that is compiled without AVX-512, as this is, does not
-        // use the upper sixteen registers, and a caller does not expect them to be kept.
+        // SAFETY: the caller's promise. This crate is compiled without AVX-512, so its code does
+        // not use the upper sixteen registers, and callers do not expect them to be preserved.
         unsafe {
             asm!(
                 "vmovdqa64 zmm16, zmmword ptr [{from}]",
@@ -204,15 +204,15 @@ impl Append for Movdir64b {
     }
 }
 
-/// Key and value of an entry as one word; the key comes first in memory.
+/// Returns key and value of an entry as one word, with the key first in memory.
 #[inline(always)]
 pub fn word(key: u32, value: u32) -> u64 {
     u64::from(key) | u64::from(value) << 32
 }
 
-/// What stands between the log and the array.
+/// The barrier between the stores to the log and those to the array.
 pub trait Barrier {
-    /// Executes it. `own` is a word on a line that nobody else uses.
+    /// Executes it. `own` is a word on a line that no other thread uses.
     fn execute(own: &mut u64);
 }
 
@@ -221,7 +221,7 @@ pub struct Sfence;
 impl Barrier for Sfence {
     #[inline(always)]
     fn execute(_own: &mut u64) {
-        // SAFETY: every x86-64 processor has it, and it touches nothing.
+        // SAFETY: every x86-64 processor has it, and it changes no memory.
         unsafe { asm!("sfence", options(nostack, preserves_flags)) }
     }
 }
@@ -231,7 +231,7 @@ pub struct Mfence;
 impl Barrier for Mfence {
     #[inline(always)]
     fn execute(_own: &mut u64) {
-        // SAFETY: every x86-64 processor has it, and it touches nothing.
+        // SAFETY: every x86-64 processor has it, and it changes no memory.
         unsafe { asm!("mfence", options(nostack, preserves_flags)) }
     }
 }
@@ -246,23 +246,23 @@ impl Barrier for Locked {
     }
 }
 
-/// Nothing; but the compiler must not move stores over it.
+/// No instruction; but the compiler must not move stores across it.
 pub struct NoBarrier;
 impl Barrier for NoBarrier {
     #[inline(always)]
     fn execute(_own: &mut u64) {
-        // SAFETY: it is empty.
+        // SAFETY: the assembly is empty.
         unsafe { asm!("", options(nostack, preserves_flags)) }
     }
 }
 
-/// Where values come from.
+/// A source of values.
 pub trait Source {
-    /// The next value.
+    /// Returns the next value.
     fn next(state: &mut SourceState) -> u32;
 }
 
-/// Values that the table of precomputed ones holds: 4 KiB, which stay in the first level.
+/// The number of precomputed values: 4 KiB, which stay in the first level.
 const TABLE: usize = 1024;
 
 /// The precomputed values.
@@ -278,7 +278,7 @@ static PRECOMPUTED: [u32; TABLE] = {
     table
 };
 
-/// The state of every source. A loop has a copy of its own, so that it can stay in registers.
+/// The state of all sources. A loop works on a copy of its own, which can stay in registers.
 #[derive(Clone, Copy)]
 pub struct SourceState {
     at: usize,
@@ -286,21 +286,22 @@ pub struct SourceState {
 }
 
 impl SourceState {
-    /// A source that a seed determines, as far as it depends on us: `rand` has a state of its own.
+    /// Returns the state for a seed, on which all sources depend except `rand`, which has a state
+    /// of its own.
     pub fn new(seed: u64) -> SourceState {
         let folded = (seed ^ seed >> 32) as u32;
         SourceState { at: 0, xorshift: folded.wrapping_mul(0x9e37_79b9) | 1 }
     }
 }
 
-/// One step of xorshift (Marsaglia 2003, shifts 13, 17 and 5).
+/// Does one step of xorshift (Marsaglia 2003, shifts 13, 17 and 5).
 const fn xorshift(mut value: u32) -> u32 {
     value ^= value << 13;
     value ^= value >> 17;
     value ^ value << 5
 }
 
-/// From the table.
+/// Values from the table.
 pub struct Precomputed;
 impl Source for Precomputed {
     #[inline(always)]
@@ -310,7 +311,7 @@ impl Source for Precomputed {
     }
 }
 
-/// Six instructions.
+/// Values of xorshift, six instructions each.
 pub struct Xorshift;
 impl Source for Xorshift {
     #[inline(always)]
@@ -320,12 +321,12 @@ impl Source for Xorshift {
     }
 }
 
-/// The C library's.
+/// Values of the C library's `rand`.
 pub struct Rand;
 impl Source for Rand {
     #[inline(always)]
     fn next(_state: &mut SourceState) -> u32 {
-        // SAFETY: it may be called from any thread; its values are nothing that we rely on.
+        // SAFETY: `rand` may be called from any thread, and nothing depends on its values.
         unsafe { libc::rand() as u32 }
     }
 }

@@ -1,5 +1,5 @@
-//! The loop of the paper's Figure 1, compiled once for every combination of what it may do, and
-//! chosen before it is measured: nothing in it asks what it is.
+//! The loop of the paper's Figure 1, compiled once for every combination of choices. The loop of a
+//! combination is selected before it is measured, so that it contains no branch on a choice.
 //!
 //! ```text
 //! for each group of K entries:
@@ -11,8 +11,8 @@
 //!     write the array's lines back, if that is asked for
 //! ```
 //!
-//! With K = 1 this is the paper's loop. With K > 1 the stores to the array wait for the fence of
-//! their group, or the fence would order nothing.
+//! With K = 1 this is the paper's loop. With K > 1 the stores to the array come after the fence of
+//! their group, since otherwise the fence would order nothing.
 
 use super::instructions::{
     Append, Barrier, Cached, Clflush, ClflushOpt, Clwb, LINE, Locked, Mfence, Movdir64b, Movdiri,
@@ -21,41 +21,41 @@ use super::instructions::{
 };
 use crate::words::{Array, Fence, Logging, Values, Variant};
 
-/// What a loop is compiled for.
+/// The combination of choices for which a loop is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// How entries are written.
+    /// The way in which entries are written.
     pub variant: Variant,
     /// Entries before a fence, one of [`crate::words::ENTRIES`].
     pub entries: usize,
     /// The fence.
     pub fence: Fence,
-    /// Where values come from.
+    /// The source of values.
     pub values: Values,
-    /// What is logged.
+    /// The contents of entries.
     pub logging: Logging,
-    /// Whether the array is written back, too.
+    /// The treatment of the array's stores.
     pub array: Array,
 }
 
-/// A compiled loop: does `groups` groups from where the walk stands.
+/// A compiled loop, which does `groups` groups from the walk's present place.
 pub type Loop = unsafe fn(walk: &mut Walk, groups: usize);
 
-/// Where a loop is in its array and its log. A later call goes on where the last one stopped.
+/// The place of a loop in its array and its log, where the next call goes on.
 pub struct Walk {
-    /// The array, and its number of elements, a multiple of 16.
+    /// The array.
     pub array: *mut u32,
-    /// Elements of the array.
+    /// The number of its elements, a multiple of 16.
     pub items: usize,
-    /// The log, and its bytes, a multiple of every stride.
+    /// The log.
     pub log: *mut u8,
-    /// Bytes of the log.
+    /// The bytes of the log, a multiple of every stride.
     pub log_bytes: usize,
-    /// The element that is next.
+    /// The index of the next element.
     pub index: usize,
-    /// Where in the log the next group goes.
+    /// The offset of the next group in the log.
     pub at: usize,
-    /// The values.
+    /// The state of the source of values.
     pub source: SourceState,
     /// A word on a line of its own, for locked instructions.
     pub own: Box<OwnLine>,
@@ -66,13 +66,13 @@ pub struct Walk {
 #[derive(Default)]
 pub struct OwnLine(pub u64);
 
-/// Bytes of log that a group takes: whole lines where lines are written.
+/// Returns the bytes of log that a group takes: whole lines for variants that write lines.
 pub fn stride(variant: Variant, entries: usize) -> usize {
     if variant.writes_lines() { (entries * 8).max(LINE) } else { entries * 8 }
 }
 
-/// Does something for each entry of a group, written out: a loop would be unrolled or not, as the
-/// compiler likes, and its branches measured.
+/// Repeats an expression for each entry of a group. It is written out because the compiler might
+/// not unroll a loop, whose branches would then be measured, too.
 macro_rules! each {
     ($entry:ident of $count:ident => $body:expr) => {
         each!(@ $entry $count $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -102,8 +102,8 @@ where
     let Walk { array, items, log, log_bytes, mut index, mut at, mut source, .. } = *walk;
     let mut lines = [const { Staged([0; 8]) }; 2];
     for _ in 0..groups {
-        // SAFETY: `index` and `at` stay below the sizes, which are multiples of what is added, and
-        // the caller says the rest.
+        // SAFETY: `index` and `at` stay below the sizes, which are multiples of the steps; the
+        // caller promises the rest.
         unsafe {
             let element = array.add(index);
             let place = log.add(at);
@@ -144,7 +144,7 @@ where
     walk.source = source;
 }
 
-/// The loop of a combination.
+/// Returns the loop of a combination.
 ///
 /// # Panics
 /// When the number of entries is none of [`crate::words::ENTRIES`].

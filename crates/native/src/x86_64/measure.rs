@@ -1,5 +1,5 @@
-//! Measuring a cell: threads that stay on their processors, memory that is there, runs that are
-//! long enough, and what twenty of them have in common.
+//! Measuring a cell: threads that are pinned to processors, memory that was touched before, runs
+//! that are long enough, and the statistics of twenty of them.
 
 use std::io;
 use std::sync::Barrier;
@@ -16,56 +16,56 @@ use crate::Watch;
 
 /// Runs of a cell, as published.
 pub const RUNS: usize = 20;
-/// Entries of a run, at least: a few thousand instructions beside which reading the time is
-/// nothing.
+/// The least entries of a run: a few thousand instructions, beside which the time to read the clock
+/// is negligible.
 const ENTRIES_LEAST: usize = 4096;
-/// Ticks of a piece of a run (ours: half a millisecond or less, a part of the time for which a
-/// system leaves a processor to a thread). Between two pieces it is asked whether the thread was
-/// interrupted, and whether the user wants an end.
+/// The ticks of a piece of a run (ours: half a millisecond or less, a part of a thread's time slice
+/// in the system). Between two pieces the thread checks whether it was interrupted, and whether the
+/// user wants an end.
 const PIECE_TICKS: f64 = 1e6;
-/// A run that takes so many times what it may is cut short: the computer is busy.
+/// The multiple of its time after which a run is cut short, because the computer is busy.
 const LATE: f64 = 2.0;
-/// Entries of a piece, at least.
+/// The least entries of a piece.
 const PIECE_LEAST: usize = 512;
-/// Entries by which the length of a run is chosen, and how often that is tried.
+/// The entries of a trial by which the length of runs is chosen, and the number of trials.
 const TRIAL: usize = 2048;
 const TRIALS: usize = 3;
 
-/// How much is measured.
+/// The amount of work to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Ticks that a run may take.
+    /// The ticks that a run may take.
     pub ticks: f64,
-    /// Whether a run is a pass over the array, whatever it takes.
+    /// Whether a run is a pass over the array, however long that takes.
     pub whole: bool,
     /// The seed of the values.
     pub seed: u64,
 }
 
-/// What was measured of a cell.
+/// The measurements of a cell.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Ticks for an entry, of each run; of several threads the slowest.
+    /// The ticks for an entry in each run, of the slowest thread.
     pub runs: Vec<f64>,
-    /// Entries of the first thread that were counted in a run, on average.
+    /// The entries of the first thread that counted in a run, on average.
     pub entries: u64,
-    /// Percent of the first thread's time in pieces that were interrupted, which do not count.
+    /// The percentage of the first thread's time in interrupted pieces, which do not count.
     pub interrupted: f64,
-    /// What the first thread's processor counted.
+    /// The counts of the first thread's processor.
     pub counted: Counted,
-    /// Entries that it was counted over.
+    /// The entries over which these were counted.
     pub counted_entries: u64,
-    /// Ticks for each line when the first thread's array is read after the last run.
+    /// The ticks for each line when the first thread's array is read after the last run.
     pub reread: f64,
-    /// Percent of all processors' time that was stolen.
+    /// The percentage of all processors' time that was stolen.
     pub stolen: Option<f64>,
-    /// Bytes of the first thread's memory in huge pages, and all of them.
+    /// The bytes of the first thread's memory in huge pages, and all its bytes.
     pub huge: Option<(usize, usize)>,
-    /// What did not go as it should, in sentences.
+    /// The problems, in sentences.
     pub notes: Vec<String>,
 }
 
-/// Measures a cell; nothing if the user asked for an end.
+/// Measures a cell; `None` if the user asked for an end.
 ///
 /// # Errors
 /// When there is no memory for it.
@@ -102,7 +102,7 @@ pub fn cell(
     });
     let stolen = before.zip(Stolen::now()).map(|(before, after)| after.percent_since(before));
     let threads = threads.into_iter().collect::<io::Result<Vec<_>>>()?;
-    // What was cut short says nothing.
+    // A cell that was cut short has no result.
     if threads.iter().any(|thread| thread.runs.len() < RUNS) {
         return Ok(None);
     }
@@ -124,7 +124,7 @@ pub fn cell(
     }))
 }
 
-/// What the threads of a cell have in common.
+/// The data that the threads of a cell share.
 #[derive(Clone, Copy)]
 struct Shared<'a> {
     cell: &'a Cell,
@@ -134,9 +134,9 @@ struct Shared<'a> {
     barrier: &'a Barrier,
     /// Whether a thread has no memory.
     failed: &'a AtomicBool,
-    /// Whether the user asked for an end, as all threads know it.
+    /// Whether the user asked for an end, with the same answer for all threads.
     cancelled: &'a AtomicBool,
-    /// Entries of a run and of a piece of it, which the first thread chooses.
+    /// The entries of a run and of a piece, which the first thread chooses.
     entries: &'a AtomicU64,
     piece: &'a AtomicU64,
 }
@@ -144,12 +144,12 @@ struct Shared<'a> {
 /// One run of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
-    /// Ticks of the pieces in which the thread had its processor for itself, and their entries.
+    /// The ticks of the pieces in which the thread was not interrupted, and their entries.
     ticks: u64,
     entries: u64,
-    /// Ticks of the other pieces.
+    /// The ticks of the other pieces.
     lost: u64,
-    /// All entries.
+    /// The entries of all pieces.
     executed: u64,
 }
 
@@ -159,7 +159,7 @@ impl Run {
     }
 }
 
-/// What one thread measured.
+/// The measurements of one thread.
 struct OfThread {
     runs: Vec<Run>,
     counted: Counted,
@@ -177,7 +177,7 @@ impl Shared<'_> {
         }
         self.barrier.wait();
         let mut memory = memory?;
-        // One that goes on alone would wait for the others for ever.
+        // A thread that went on alone would wait for the others for ever.
         if self.failed.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
@@ -194,10 +194,11 @@ impl Shared<'_> {
         let mut counters = Counters::open(self.vendor);
         notes.extend(counters.complaint().map(|why| format!("counters: {why}")));
         let mut runs = Vec::new();
-        // One more run than is kept: the first one finds the caches as the memory was touched.
+        // One run more than is kept, because the first finds the caches as touching the memory has
+        // left them.
         for run in 0..=RUNS {
-            // One thread asks for all: two that ask might hear different answers, and one that goes
-            // on alone would wait for the others for ever.
+            // One thread asks for all: two might get different answers, and a thread that went on
+            // alone would wait for the others for ever.
             if self.barrier.wait().is_leader() {
                 self.cancelled.store(self.watch.is_cancelled(), Ordering::Relaxed);
             }
@@ -219,10 +220,10 @@ impl Shared<'_> {
         Ok(OfThread { runs, counted: counters.read(), reread, huge, notes })
     }
 
-    /// Entries of a run: as many as the time allows, but no more than a pass over the array; and
-    /// of a piece of it.
+    /// Returns the entries of a run (as many as the time allows, but at most a pass over the
+    /// array), and those of a piece of it.
     fn lengths(&self, body: Loop, walk: &mut Walk) -> (usize, usize) {
-        // The best of a few: one may have been interrupted.
+        // The best of a few trials, since one may have been interrupted.
         let trials = (0..TRIALS).filter_map(|_| self.run(body, walk, TRIAL, TRIAL));
         let each = trials.map(|run| run.each()).fold(f64::INFINITY, f64::min);
         let pass = self.cell.array_bytes / 4;
@@ -231,11 +232,11 @@ impl Shared<'_> {
         (entries, fit(PIECE_TICKS, PIECE_LEAST))
     }
 
-    /// Does so many entries, a piece after the other; nothing if the user asked for an end.
+    /// Does so many entries, piece by piece; `None` if the user asked for an end.
     fn run(&self, body: Loop, walk: &mut Walk, entries: usize, piece: usize) -> Option<Run> {
         let (mut left, mut run) = (entries, Run::default());
         let first = host::begin();
-        // There is at least one piece that counts, however busy the computer is.
+        // At least one piece must count, however busy the computer is.
         while left > 0 || run.entries == 0 {
             if self.watch.is_cancelled() {
                 return None;
@@ -243,8 +244,8 @@ impl Shared<'_> {
             let count = if left > 0 { left.min(piece) } else { piece };
             let preemptions = host::preemptions();
             let start = host::begin();
-            // SAFETY: `Memory` made the walk for this cell, and whoever planned it asked the
-            // processor for the instructions.
+            // SAFETY: `Memory` made the walk for this cell, and the plan has only cells whose
+            // instructions the processor has.
             unsafe { body(walk, count / self.cell.kind.entries) };
             let ticks = host::end() - start;
             run.executed += count as u64;
@@ -298,8 +299,8 @@ impl Memory {
     }
 }
 
-/// Ticks for each line of the array when it is read in order: few if the log left it in the
-/// caches.
+/// Returns the ticks for each line of the array when it is read in order, which are few if the log
+/// left the array in the caches.
 fn reread(memory: &mut Memory) -> f64 {
     let lines = memory.array.bytes() / 64;
     let first = memory.array.address();
@@ -314,7 +315,7 @@ fn reread(memory: &mut Memory) -> f64 {
     ticks as f64 / lines as f64
 }
 
-/// The middle of some numbers, the least, and the standard deviation over the mean.
+/// Returns the median of some numbers, the least, and the standard deviation over the mean.
 pub fn statistics(numbers: &[f64]) -> (f64, f64, f64) {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);

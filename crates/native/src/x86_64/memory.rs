@@ -1,14 +1,14 @@
-//! Memory for the benchmark: touched before, in huge pages where the system allows, aligned.
+//! Memory for the benchmark: aligned, touched in advance, and in huge pages if the system has them.
 
 use std::io;
 
 use memmap2::{Advice, MmapMut};
 
-/// Bytes of a huge page, and of another one.
+/// The bytes of a huge page, and of an ordinary page.
 const HUGE: usize = 2 << 20;
 const PAGE: usize = 4 << 10;
 
-/// So many bytes, every page of which is there.
+/// A region of memory all of whose pages are mapped and touched.
 pub struct Region {
     map: MmapMut,
     start: usize,
@@ -16,39 +16,39 @@ pub struct Region {
 }
 
 impl Region {
-    /// A region whose first byte is at the begin of a huge page.
+    /// Maps a region that begins at a huge page.
     ///
     /// # Errors
     /// When the system has no room.
     pub fn new(bytes: usize) -> io::Result<Region> {
         let length = bytes.next_multiple_of(HUGE) + HUGE;
         let mut map = MmapMut::map_anon(length + PAGE)?;
-        // Without huge pages everything still works; what there was is reported. The last page is
-        // of another kind: of mappings that are alike the system makes one, and counts for all.
+        // Without huge pages everything still works; the report says how many there were. The last
+        // page gets no advice, because the system merges like mappings and counts for all of them.
         let _ = map.advise_range(Advice::HugePage, 0, length);
         let start = map.as_ptr().align_offset(HUGE);
         map[start..start + bytes].fill(1);
         Ok(Region { map, start, bytes })
     }
 
-    /// Where it begins.
+    /// Returns the address of the first byte.
     pub fn address(&mut self) -> *mut u8 {
         self.map[self.start..].as_mut_ptr()
     }
 
-    /// Its bytes.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes of it that lie in huge pages, as far as the system says.
+    /// Returns how many of the bytes are in huge pages, if the system says so.
     pub fn huge_bytes(&self) -> Option<usize> {
         let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
         huge_in(&maps, self.map.as_ptr() as usize + self.start)
     }
 }
 
-/// `AnonHugePages` of the mapping that holds an address.
+/// Returns `AnonHugePages` of the mapping that holds an address.
 fn huge_in(maps: &str, address: usize) -> Option<usize> {
     let mut inside = false;
     for line in maps.lines() {
@@ -66,7 +66,7 @@ fn huge_in(maps: &str, address: usize) -> Option<usize> {
     None
 }
 
-/// Bytes that the system could give, if it says so.
+/// Returns the bytes that the system has available, if it says so.
 pub fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -20,18 +20,18 @@ use features::Features;
 use measure::{Effort, Measured, RUNS};
 use plan::{Cell, Request};
 
-/// Seconds that the runs of a cell take together, by default and in a quick run (ours: the default
-/// plan then takes half a minute, and the quick one less than ten seconds).
+/// The seconds that all runs of a cell take together, by default and in a quick run (ours: the
+/// default plan then takes half a minute, and the quick one less than ten seconds).
 const CELL_SECONDS: f64 = 0.4;
 const QUICK_CELL_SECONDS: f64 = 0.15;
 
 /// The last level of the paper's machine, for which the model gives its miss rate, too.
 const PUBLISHED_LLC: u64 = 8 << 20;
 
-/// Measures what a request asks for.
+/// Makes the measurements of a request.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// A sentence that says what is wrong with the request, or with this computer.
 pub fn logging(request: &str, watch: Watch<'_>) -> Result<String, InputError> {
     let request: Request = serde_json::from_str(request)
         .map_err(|error| InputError(format!("the request is not understood: {error}")))?;
@@ -60,7 +60,7 @@ pub fn logging(request: &str, watch: Watch<'_>) -> Result<String, InputError> {
     Ok(report.answer(false).to_string())
 }
 
-/// The computer that this runs on.
+/// The computer on which this runs.
 struct Computer {
     features: Features,
     processors: Vec<usize>,
@@ -79,7 +79,7 @@ impl Computer {
         Ok(Computer { features, processors, ticks_per_second: host::ticks_per_second() })
     }
 
-    /// Refuses what this computer has too few processors or too little memory for.
+    /// Refuses cells for which this computer has too few processors or too little memory.
     fn check(&self, cells: &[Cell]) -> Result<(), InputError> {
         let threads = cells.iter().map(|cell| cell.threads).max().unwrap_or(1);
         let available = self.processors.len();
@@ -103,7 +103,7 @@ impl Computer {
         }
     }
 
-    /// The cells that the processor has the instructions for, and why the others are left out.
+    /// Returns the cells whose instructions the processor has, and why the others are left out.
     fn able(&self, request: &Request, cells: Vec<Cell>) -> Result<Able, InputError> {
         let mut skipped: Vec<(Variant, Array, &str)> = Vec::new();
         let mut able = Vec::new();
@@ -132,7 +132,7 @@ impl Computer {
 
 type Able = (Vec<Cell>, Vec<(Variant, Array, &'static str)>);
 
-/// The answer as it grows.
+/// The answer, to which cells are added one by one.
 struct Report<'a> {
     computer: &'a Computer,
     skipped: Vec<Value>,
@@ -227,7 +227,7 @@ impl Report<'_> {
         })
     }
 
-    /// The share of all memory that was in huge pages, if the system said so.
+    /// Returns the share of all memory that was in huge pages, if the system said so.
     fn huge_share(&self) -> Option<f64> {
         (self.huge.1 > 0).then(|| self.huge.0 as f64 / self.huge.1 as f64)
     }

@@ -1,30 +1,30 @@
-//! What a model of the last-level cache says of its misses, for computers that do not count them.
-//! It is no measurement and is never shown as one.
+//! The miss rate of the last-level cache according to a model, for computers that do not count
+//! misses. It is no measurement and is never shown as one.
 //!
-//! One set-associative cache with true recency sees what the first level lets through. Of each of
-//! the two streams, the log and the array, that is the first touch of a line, and the next touch
-//! after a flush that drops it. Stores past the caches drop the line and are no reference. There is
-//! no second level, no prefetcher and no other program.
+//! The model is one set-associative cache with true LRU replacement. It sees the accesses that the
+//! first level lets through: for each of the two streams, the log and the array, the first touch
+//! of a line, and the next touch after a flush that drops the line. Stores past the caches drop the
+//! line and are no reference. There is no second level, no prefetcher and no other program.
 
 use super::instructions::LINE;
 use super::loops::stride;
 use crate::words::{Array, Variant};
 
-/// Ways of the modelled cache (ours: 16, as most last-level caches of the last years have; for
-/// two streams that go round, what counts is its size).
+/// The ways of the modelled cache (ours: 16, as most last-level caches of the last years have; for
+/// two cyclic streams only its size matters).
 const WAYS: usize = 16;
 
-/// A model that remembers what it was asked.
+/// The model, which remembers its earlier answers.
 #[derive(Default)]
 pub struct Model {
     known: Vec<(Question, f64)>,
 }
 
-/// What an answer depends on: which lines go which way, and the sizes.
+/// The inputs on which an answer depends: the paths of the lines, and the sizes.
 type Question = (bool, bool, bool, usize, usize, (usize, usize), u64);
 
 impl Model {
-    /// The share of references that miss, once the array has been gone through twice.
+    /// Returns the share of references that miss, after two passes over the array.
     pub fn miss_rate(
         &mut self,
         variant: Variant,
@@ -59,7 +59,7 @@ fn miss_rate(
     let mut cache = Cache::new(cache_bytes as usize);
     let stride = stride(variant, entries);
     let groups = array_bytes / 4 / entries;
-    // The log lies behind the array.
+    // The log is behind the array.
     let log_start = array_bytes.next_multiple_of(LINE);
     let mut at = 0;
     for pass in 0..3 {
@@ -156,7 +156,7 @@ mod tests {
         };
         assert!(rate(Variant::Cached, Array::Cached, 8, 2 * MIB) < 0.01);
         assert!(rate(Variant::Cached, Array::Cached, 1, 128 << 10) < 0.01);
-        // Unless it is dropped: the log's lines are at each entry, and the array's if flushed.
+        // Unless lines are dropped: the log's at each entry, and the array's if it is flushed.
         assert!(rate(Variant::Clflush, Array::Cached, 1, MIB) < 0.95);
         assert!(rate(Variant::Clflush, Array::Flushed, 1, MIB) > 0.99);
         assert!(rate(Variant::Clwb, Array::Flushed, 1, MIB) < 0.01);

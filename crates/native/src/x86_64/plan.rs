@@ -1,4 +1,4 @@
-//! What is measured: the words of a request become cells, one for each line of the table.
+//! The plan: the words of a request become cells, one for each line of the table.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use super::loops::Kind;
 use crate::InputError;
 use crate::words::{Array, ENTRIES, Fence, Logging, Shape, Values, Variant, Word};
 
-/// What was asked for. A list that is not given takes its default.
+/// A request. A list that is not given takes its default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Request {
@@ -24,28 +24,28 @@ pub struct Request {
     pub logs: Option<Vec<String>>,
     /// Kinds of log; redo.
     pub logging: Option<Vec<String>>,
-    /// What becomes of the array's stores; they stay in the caches.
+    /// The treatment of the array's stores; they stay in the caches.
     pub array_writes: Option<Vec<String>>,
     /// Numbers of threads; 1.
     pub threads: Option<Vec<usize>>,
-    /// Fewer cells and less time for each.
+    /// Whether there are fewer cells and less time for each.
     pub quick: bool,
-    /// Each run is a whole pass over the array, as published, whatever time that takes.
+    /// Whether each run is a whole pass over the array, as published, however long that takes.
     pub whole: bool,
-    /// Where values come from.
+    /// The seed of the values.
     pub seed: u64,
 }
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
-    /// What the loop is compiled for.
+    /// The combination of choices for which the loop is compiled.
     pub kind: Kind,
-    /// Bytes of the array of each thread.
+    /// The bytes of the array of each thread.
     pub array_bytes: usize,
     /// The shape of the log.
     pub shape: Shape,
-    /// Threads, each of which has an array and a log of its own.
+    /// The number of threads, each of which has an array and a log of its own.
     pub threads: usize,
 }
 
@@ -53,18 +53,19 @@ pub struct Cell {
 const PUBLISHED_ARRAY: &str = "8MiB";
 /// Entries before a fence in a quick run: one, and a whole line.
 const QUICK_ENTRIES: &[usize] = &[1, 8];
-/// The variants on which fences and sources of values are varied if nobody asked for them: the
-/// paper's two, and the cached log that is durable.
+/// The variants for which fences and sources of values are varied by default: the paper's two, and
+/// the cached log that is durable.
 const VARIED: &[Variant] = &[Variant::Cached, Variant::Clwb, Variant::Movnti4];
-/// Bytes of a circular log. Its lines stay in the second level of any server since 2008 (256 KiB).
+/// The bytes of a circular log, which the second level of any server since 2008 (256 KiB) holds.
 pub const CIRCULAR_BYTES: usize = 128 << 10;
-/// An array is a multiple of this, so that every group and every line of its log is whole.
+/// The unit of arrays' sizes, in which every group and every line of the log is whole.
 pub const ARRAY_GRAIN: usize = 64 << 10;
-/// Arrays may be so large.
+/// The largest size of an array.
 const ARRAY_MAX: u64 = 16 << 30;
 
 impl Cell {
-    /// Bytes of each thread's log: twice the array, since an entry is an index and a value.
+    /// Returns the bytes of each thread's log; a linear one has twice the array's, since an entry
+    /// is an index and a value.
     pub fn log_bytes(&self) -> usize {
         match self.shape {
             Shape::Linear => 2 * self.array_bytes,
@@ -74,7 +75,7 @@ impl Cell {
 }
 
 impl Request {
-    /// The cells, in the order of the table.
+    /// Returns the cells, in the order of the table.
     ///
     /// # Errors
     /// A sentence that says which word is unknown.
@@ -127,8 +128,8 @@ impl Request {
         }
     }
 
-    /// Every variant at every number of entries; and, if nobody said which, the other sources of
-    /// values and the other fences on three variants.
+    /// Returns every variant at every number of entries; and, where the request names none, the
+    /// other sources of values and the other fences for three variants.
     fn kinds(
         &self,
         variants: &[Variant],
@@ -178,7 +179,7 @@ impl Request {
     }
 }
 
-/// The words that were asked for, or the default.
+/// Returns the requested words, or the default.
 fn words<W: Word>(asked: &Option<Vec<String>>, default: &[W]) -> Result<Vec<W>, InputError> {
     let Some(asked) = asked else { return Ok(default.to_vec()) };
     if asked.is_empty() {
@@ -193,7 +194,7 @@ fn words<W: Word>(asked: &Option<Vec<String>>, default: &[W]) -> Result<Vec<W>, 
     asked.iter().map(find).collect()
 }
 
-/// The bytes of an array: a number with a unit, or a part of the last-level cache.
+/// Returns the bytes of an array: a number with a unit, or a part of the last-level cache.
 fn array_bytes(word: &str, llc: Option<u64>) -> Result<usize, InputError> {
     let wrong = || {
         InputError(format!(
