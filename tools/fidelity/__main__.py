@@ -20,7 +20,7 @@ from indelible.evaluation import TXS, Cell, Row
 from indelible.experiment import Experiment, InputError
 from indelible.names import closest_first
 
-#: The first page; the others are in the folder of its name.
+#: The first page; the other pages are in the folder of the same name.
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fidelity.md"
 
 DIFFERS = 1
@@ -72,7 +72,7 @@ def _answer(args: argparse.Namespace) -> int:
     texts = {one.name: one.text(row) for one in asked}
     took = time.monotonic() - start
     print(f"fidelity: {len(made):,} runs in {took:,.0f} s", file=sys.stderr)
-    # Meanwhile somebody may have written in them.
+    # The pages are read again, since they may have been edited during the runs.
     before = _pages()
     after = document.spread(before, {table.name: texts[table.name] for table in tables})
     if args.check:
@@ -94,7 +94,7 @@ def _pages() -> dict[Path, str]:
 
 
 def named(names: Sequence[str]) -> list[Table | Facts]:
-    """Return what has these names, or all there is."""
+    """Return the parts with these names, or all parts."""
     every = {one.name: one for one in ALL}
     for name in names:
         if name not in every:

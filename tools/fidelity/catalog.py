@@ -1,4 +1,4 @@
-"""All that is measured, a paper after the other."""
+"""All measured parts of the document, paper by paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every claim of the papers beside what comes out, in short runs and in long ones."""
+"""Every claim of the papers beside the measured values, in short runs and in long ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from indelible.evaluation import TXS, Cell, Row, Rows
 from indelible.papers import PAPERS, Claim, Paper
 from indelible.reproduction import measured, row_of
 
-#: Transactions of a core: of all other tables, and of the issues that asked for these numbers.
+#: Transactions of a core: as in all other tables, and as in the issues that asked for this table.
 LENGTHS = (TXS, 10_000)
 
 
 def _here(paper: Paper, claim: Claim, txs: int) -> Told:
-    """Return what is measured of a claim."""
+    """Return the measured value of a claim."""
     runs = {cell: replace(cell, machine=paper.machine, txs=txs) for cell in claim.cells}
 
     def text(rows: Rows) -> str:

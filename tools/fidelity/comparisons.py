@@ -1,4 +1,4 @@
-"""What `indelible compare --no-crash` prints, of runs that other tables share."""
+"""The tables of `indelible compare --no-crash`, from runs that other tables share."""
 
 from __future__ import annotations
 

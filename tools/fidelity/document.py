@@ -1,4 +1,4 @@
-"""The parts of pages that lie between markers, and how others are put in their place."""
+"""The parts of pages between markers, and their replacement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from indelible.experiment import InputError
 
-#: What begins and ends a part that is measured.
+#: The markers at the begin and the end of a measured part.
 BEGIN = re.compile(r"<!-- measured: (?P<name>\S+) -->")
 END = "<!-- end -->"
 
@@ -21,12 +21,12 @@ def parts(document: str) -> dict[str, str]:
 
 
 def with_parts(document: str, texts: Mapping[str, str]) -> str:
-    """Return the document with these texts in the places of the parts of their names."""
+    """Return the document with these texts in place of the parts with their names."""
     spans = _spans(document)
     for name in texts:
         if name not in spans:
             raise InputError(f"the document has no <!-- measured: {name} -->")
-    # From the end on, so that what lies before stays where it is.
+    # From the end on, so that earlier parts do not move.
     for name, (begin, end) in sorted(spans.items(), key=lambda span: -span[1][0]):
         if name in texts:
             document = f"{document[:begin]}\n\n{texts[name]}\n\n{document[end:]}"
@@ -34,7 +34,7 @@ def with_parts(document: str, texts: Mapping[str, str]) -> str:
 
 
 def spread(pages: Mapping[Path, str], texts: Mapping[str, str]) -> dict[Path, str]:
-    """Return the pages with these texts in the places of the parts of their names."""
+    """Return the pages with these texts in place of the parts with their names."""
     places: dict[str, Path] = {}
     for path, page in pages.items():
         for name in parts(page):
@@ -52,7 +52,7 @@ def spread(pages: Mapping[Path, str], texts: Mapping[str, str]) -> dict[Path, st
 
 
 def _spans(document: str) -> dict[str, tuple[int, int]]:
-    """Return where the parts lie: behind what begins them, before what ends them."""
+    """Return the places of the parts, from behind the first marker to before the second."""
     found: dict[str, tuple[int, int]] = {}
     begins = [*BEGIN.finditer(document)]
     limits = [*(begin.start() for begin in begins[1:]), len(document)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fidelity.tables import Entry, Grid, Table, said, shown
 from indelible.evaluation import TXS, Over
 
-#: What writes much to persistent memory, as the paper's microbenchmarks do.
+#: Workloads that write much to persistent memory, as the paper's microbenchmarks do.
 WORKLOADS = ("array", "btree", "hash", "queue", "rbtree", "sps")
 
 #: Durability domains, and cores.

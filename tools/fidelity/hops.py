@@ -39,7 +39,7 @@ NAMES = ("hops", "hops depends=sticky", "undo@ideal")
 #: Transactions of a core in the sweeps of the prose.
 SHORT = 500
 
-#: And of a core where caches are to fill up.
+#: Transactions of a core where the caches are to fill up.
 LONG = 10_000
 
 
@@ -80,7 +80,7 @@ MAIN = Grid(
     ],
 )
 
-# What the prose quotes.
+# Numbers that the prose quotes.
 
 
 def _moved(
@@ -140,7 +140,7 @@ def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _correlations(value: Value) -> Entry:
-    """Return how speedups rank with what is measured of the undo log's runs."""
+    """Return the rank correlation of the speedups with a measure of the undo log's runs."""
     causes = [of_run(counted(name), value) for name in WHISPER]
 
     def with_speedup(design: str, own: str) -> Quantity:
@@ -218,17 +218,17 @@ PROSE: Sequence[tuple[str, Entry]] = [
     ("bytes of undo@bbb over undo@x86", _bbb("undo@bbb", BASE, bytes_accepted)),
 ]
 
-# What battery-backed persist buffers write.
+# The writes of battery-backed persist buffers.
 
-#: What programs write, whether a buffer sends it or a cache whose line leaves, and not their logs.
+#: The classes of programs' own writes (not of logs), from a buffer or from a cache's evictions.
 OF_PROGRAMS = bytes_of("data", "home_write_back")
 
-#: As the machine is, and so small that what is stored has to leave.
+#: Caches as the machine has them, and so small that stored lines have to leave.
 CACHES = ("", "llc.size=512KiB")
 
 
 def _written(label: str, workloads: Sequence[str]) -> list[Entry]:
-    """Return what BBB writes over what eADR does, logs too and without them, for each cache."""
+    """Return the writes of BBB over those of eADR, with and without logs, for each cache."""
     return [label] + [
         shown("{:.2f}", times)
         for settings in CACHES
@@ -256,12 +256,12 @@ WRITTEN = Grid(
 
 # Ordering points.
 
-#: A log like Mnemosyne's, on which WHISPER's Memcached and Vacation are.
+#: A log like Mnemosyne's, on which WHISPER's Memcached and Vacation run.
 REDO = "redo@x86"
 
 
 def _share(value: float) -> str:
-    """Return a share in percent, with one more digit near to none and to all."""
+    """Return a share in percent, with one more digit near 0 and near 100."""
     percent = 100 * value
     return f"{percent:.{int(0.05 <= percent < 0.95 or 99.05 <= percent < 99.95)}f} %"
 

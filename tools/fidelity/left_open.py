@@ -24,12 +24,12 @@ from indelible.settings import of_cell
 
 BUFFER_OF_SILO = "silo.pm.xpbuffer_entries=64"
 SHORT_QUEUE = "controller.write_buffer_size=32"
-#: As many bytes, in lines as wide as what is written without a buffer.
+#: A buffer of as many bytes, in lines as wide as the writes without a buffer.
 NARROW_OF_SILO = "silo.pm.xpbuffer_entries=256 silo.pm.xpline=64B"
 
 
 def _buffer(label: str, settings: str, own: str, cores: int, txs: int = TXS) -> Sequence[Entry]:
-    """Return all over base, and Silo over each, with a setting of all and with Silo's own."""
+    """Return all designs over base, and Silo over each, with a common setting and Silo's own."""
 
     def against(design: str, under: str) -> Over:
         alone = own if design == "silo" else ""
@@ -76,14 +76,14 @@ BUFFER = Grid(
     ],
 )
 
-# What programs store.
+# The stores of programs.
 
 PADDED = " ".join(f"{name}.contents=padded" for name in ("btree", "hash", "queue", "rbtree"))
 LEAN = f"{PADDED} tpcc.rows=lean tpcc.index=array tpcc.rollback=0"
 
 
 def _stores(label: str, settings: str, txs: int) -> Sequence[Entry]:
-    """Return what is left of Silo's logs, all over base, and Silo over each, with 8 cores."""
+    """Return the logs that Silo keeps, all designs over base, and Silo over each, with 8 cores."""
     named = {name: of_cell(said(settings), "silo", name, SILO_WORKLOADS) for name in SILO_WORKLOADS}
     runs = [Cell("silo", name, 8, own, machine="silo", txs=txs) for name, own in named.items()]
     return [
@@ -115,7 +115,7 @@ STORES = Grid(
 
 
 def _left(workload: str, settings: str) -> Quantity:
-    """Return how many of Silo's logs are left of a transaction."""
+    """Return how many logs Silo keeps of a transaction."""
     run = Cell("silo", workload, 8, said(settings), machine="silo", txs=TXS)
     return of_run(run, per_transaction(logs_left))
 

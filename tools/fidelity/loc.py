@@ -1,4 +1,4 @@
-"""LOC's evaluation, and what moves it."""
+"""LOC's evaluation, and the settings on which it depends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DESIGNS = ("s-wal", *LOGS, "kiln", "loc-kiln")
 
 
 def _items(count: int) -> str:
-    """Return the settings of so many items; `sqlite` has none."""
+    """Return the settings for so many items; `sqlite` has none."""
     return " ".join(f"{name}.items={count}" for name in LOC_WORKLOADS if name != "sqlite")
 
 
@@ -120,7 +120,7 @@ def _degree(degree: int) -> list[Entry]:
     return [str(degree), PUBLISHED_SD.get(degree, ""), *of_cores(4), *of_cores(1)]
 
 
-# What EC-WAL gains over H-WAL.
+# The gain of EC-WAL over H-WAL.
 
 
 def _gain(cores: int, *settings: str) -> Entry:
@@ -156,7 +156,7 @@ BANKS = Grid(
     ],
 )
 
-# Metadata in blocks of their own, or in the bursts of what they are of.
+# Metadata in blocks of their own, or in the bursts of their data.
 
 
 def _metadata(design: str) -> list[list[Entry]]:
@@ -188,7 +188,7 @@ METADATA = Grid(
     ],
 )
 
-# Logs that are truncated.
+# Truncated logs.
 
 SIZES = ("4 MiB", "1 MiB", "256 KiB", "64 KiB")
 
@@ -201,7 +201,7 @@ def _sizes(design: str) -> list[Entry]:
     return [f"`{design}`", *(of(cores, size) for cores in (4, 1) for size in SIZES)]
 
 
-# What the prose quotes.
+# Numbers that the prose quotes.
 
 
 def _kiln(own: str) -> Entry:

@@ -17,7 +17,7 @@ WIDTH = 80
 
 
 def _table_of(printed: str) -> str:
-    """Return the table of what a command prints, without title and notes."""
+    """Return the table that a command prints, without title and notes."""
     return printed.split("\n\n")[1]
 
 
@@ -45,7 +45,7 @@ def _profiles() -> dict[str, Cell]:
     }
 
 
-#: The profiles of which something was published, in the order of the paper's table.
+#: The profiles with published numbers, in the order of the paper's table.
 PROFILES = (
     "btree-rand",
     "rbtree-rand",
@@ -83,7 +83,7 @@ ITEMS = 2_097_152
 def _nanoseconds(
     variant: str, entries: int, place: str, machine: str = "optane", more: str = ""
 ) -> Quantity:
-    """Return how long an entry takes where log and array are in such a memory."""
+    """Return the time of an entry with log and array in this kind of memory."""
     memory, design, domain = SIMULATED[place]
     settings = said(
         f"controller.domain={domain} workload.variant={variant}"
@@ -96,7 +96,7 @@ def _nanoseconds(
 
 
 def _simulated(variant: str, entries: int, native: str) -> Sequence[Entry]:
-    """Return a row; what processors took was measured once."""
+    """Return a row; the times of processors were measured once and are constants here."""
     label = f"`{variant}`, {entries}"
     if variant == "cached":
         label += " entry"
@@ -117,7 +117,7 @@ def _simulated(variant: str, entries: int, native: str) -> Sequence[Entry]:
 
 
 class _Rounded(float):
-    """A time that is written with one digit after the point up to a hundred."""
+    """A time that is written with one digit after the point if it is below a hundred."""
 
     def __format__(self, spec: str) -> str:
         return f"{float(self):,.0f}" if self >= 100 else f"{float(self):.1f}"

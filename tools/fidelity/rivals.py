@@ -1,4 +1,4 @@
-"""Silo and the designs that it was measured against, and the way to the controller."""
+"""Silo and the designs that it was measured against, and the path to the controller."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LONG = 10_000
 
 RIVALS = SILO_DESIGNS[1:]
 
-#: No time in the controllers before the queues.
+#: The setting for no time in the controllers before the queues.
 NO_FRONTEND = "controller.static_frontend_latency=0ns"
 
 
@@ -65,7 +65,7 @@ def cell(design: str, workload: str, txs: int = LONG) -> Cell:
     return Cell(design, workload, 8, machine="silo", txs=txs)
 
 
-# Published, and here.
+# The published and our values.
 
 
 def _saved(rival: str, cores: int) -> Sequence[Quantity]:
@@ -154,9 +154,9 @@ PUBLISHED = Grid(
     ],
 )
 
-# What the distances depend on.
+# The settings on which the distances depend.
 
-#: Few enough items for the last level.
+#: So few items that the last level holds them.
 SMALL = " ".join(f"{name}.items=20000" for name in SILO_WORKLOADS if name != "tpcc")
 SMALL += " tpcc.stock=500"
 
@@ -191,7 +191,7 @@ DISTANCES = Grid(
     ],
 )
 
-# The way to the controller.
+# The path to the controller.
 
 WAYS = ("5ns", "10ns", "20ns", "40ns", "60ns", "100ns")
 
@@ -225,7 +225,7 @@ SMALL_SETS = tuple(name for name in SILO_WORKLOADS if name != "tpcc")
 
 
 def _queue(entries: int) -> Sequence[Entry]:
-    """Return what a queue of so many entries makes of Silo and its rivals."""
+    """Return the row of Silo and its rivals with a queue of so many entries."""
     size = f"controller.write_buffer_size={entries}"
     against = [
         over("silo", "lad", size, txs=txs, workloads=workloads)
@@ -249,14 +249,14 @@ QUEUE = Grid(
     [_queue(entries) for entries in QUEUES],
 )
 
-# What the prose quotes.
+# Numbers that the prose quotes.
 
 SCAN = "morlog.commit_scan=8"
 NO_BUFFER = "pm.xpbuffer_entries=0"
 
 
 def _left(workload: str) -> Quantity:
-    """Return how many logs are left of a transaction, after ignorance and merging."""
+    """Return how many logs of a transaction are left after ignoring and merging."""
     return of_run(cell("silo", workload, TXS), per_transaction(logs_left))
 
 

@@ -22,7 +22,7 @@ DESIGNS = ("native", "undo@x86", "silo")
 WORKLOADS = ("array", "queue", "hash", "btree", "rbtree", "ycsb", "sqlite")
 BASE = "undo@x86"
 
-#: A share of core time that is worth its place, in percent.
+#: The least share of core time that is listed, in percent.
 STALL_MIN = 2
 
 
@@ -51,13 +51,13 @@ def _stalls_of(workload: str) -> list[Entry]:
     return [workload, *(of_row(cell(design, workload), _stalls) for design in DESIGNS)]
 
 
-# What cores do behind a fence.
+# Cores behind a fence.
 
 FENCED = ("native", "undo@x86", "redo@x86", "base", "fwb", "morlog", "lad", "silo")
 
 
 def _gain(design: str, cores: int) -> Told:
-    """Return what a design gains where a store behind a fence does not hold up what follows."""
+    """Return a design's gain if a store behind a fence does not hold up later operations."""
     stops = Over(
         design,
         design,

@@ -1,4 +1,4 @@
-"""SSP's evaluation, what moves it, and conventional shadow paging beside it."""
+"""SSP's evaluation, the settings on which it depends, and conventional shadow paging."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from indelible.papers import CLIENTS, LARGE, LOGGED, MICRO, RANDOM, ZIPF
 
 BASES = ("undo-log", "redo-log")
 
-#: What tables call the micro-benchmarks with random keys, and Memcached.
+#: The names in tables of the micro-benchmarks with random keys, and of Memcached.
 SHORT = {
     "btree-rand": "btree",
     "rbtree-rand": "rbtree",
@@ -57,7 +57,7 @@ def over(
     own: str = "",
     mean: Mean = mean,
 ) -> Over:
-    """Return `ssp` over another design; settings of other workloads' say nothing."""
+    """Return `ssp` over another design, without the settings of other workloads."""
     others = {*MICRO} - {*workloads}
     both = tuple(pair for pair in said(settings) if pair[0].partition(".")[0] not in others)
     return Over("ssp", under, workloads, cores, both, said(own), mean, machine="ssp", txs=TXS)
@@ -119,7 +119,7 @@ def _slower(workload: str, factors: Sequence[int], *, reads: bool = False) -> li
 
 FACTORS = (1, 2, 3, 4, 5, 7, 9)
 
-#: Workloads by what a slow SSP cache costs them, as the table has them.
+#: Workloads in the order of the table: by the cost of a slow SSP cache.
 SLOWED = {
     "memcached-mtm": "Memcached",
     "btree-rand": "BTree-Rand",
@@ -227,7 +227,7 @@ MAIN = Grid(
     ],
 )
 
-# What the paper leaves open.
+# Choices that the paper leaves open.
 
 
 def _choice(label: str, settings: str = "", own: str = "") -> list[Entry]:
@@ -295,7 +295,7 @@ CHOICES = Grid(
 
 
 def _copied(workload: str, settings: str) -> Told:
-    """Return the bytes of consolidation over those of data; nothing is nothing."""
+    """Return the bytes of consolidation over those of data; 0 if there are none."""
 
     def tell(row: Row) -> str:
         copied = bytes_of("consolidation")(row) / bytes_of("data")(row)
@@ -393,7 +393,7 @@ SHADOW = Grid(
     ],
 )
 
-# What the prose quotes.
+# Numbers that the prose quotes.
 
 CLASSES = ("data", "log", "consolidation", "checkpoint")
 

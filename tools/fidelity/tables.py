@@ -1,4 +1,4 @@
-"""Tables as data: rows of entries, each a text or what follows from the rows of runs."""
+"""Tables as data: rows of entries, each a text or computed from the rows of runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from indelible.evaluation import Cell, Quantity, Row, Rows
 from indelible.settings import Pairs
 
-#: What the document's numbers are of.
+#: The seed of the runs behind the document's numbers.
 SEED = 1
 
 
@@ -23,7 +23,7 @@ class Told:
     text: Callable[[Rows], str]
 
 
-#: What stands in one place of a table: as it is, or measured.
+#: An entry of a table: a text, or one that is measured.
 Entry = str | Told
 
 
@@ -52,7 +52,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Block:
-    """A text that stands in the document as what a command prints."""
+    """A text that the document shows as the output of a command."""
 
     cells: tuple[Cell, ...]
     tell: Callable[[Rows], str]
@@ -64,7 +64,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Table:
-    """A part of the document that is measured: its name there, and what it shows."""
+    """A measured part of the document: its name there, and its contents."""
 
     name: str
     what: str
@@ -76,13 +76,13 @@ class Table:
         return self.body.cells
 
     def text(self, rows: Rows) -> str:
-        """Return what stands between the markers."""
+        """Return the text between the markers."""
         return self.body.text(rows)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Numbers that the prose of a section quotes, each with what it is; nothing replaces them."""
+    """Numbers that a section's prose quotes, each with its name; they are not replaced there."""
 
     name: str
     what: str
@@ -115,7 +115,7 @@ def shown(template: str, *quantities: Quantity) -> Told:
 
     def text(rows: Rows) -> str:
         found = template.format(*(quantity.measure(rows) for quantity in quantities))
-        # What is rounded to nothing has no sign.
+        # A number that is rounded to 0 has no sign.
         return re.sub(r"[-+](0(\.0+)?)(?![.\d])", r"\1", found)
 
     return Told(cells, text)
@@ -132,7 +132,7 @@ def labelled(template: str, names: Sequence[str], quantities: Sequence[Quantity]
 
 
 def of_row(cell: Cell, tell: Callable[[Row], str]) -> Told:
-    """Return what is told of one run."""
+    """Return the text about one run."""
     return Told((cell,), lambda rows: tell(rows(cell)))
 
 
@@ -151,12 +151,12 @@ def said(words: str) -> Pairs:
 
 
 def of_run(cell: Cell, value: Callable[[Row], Any]) -> Quantity:
-    """Return what is measured of one run."""
+    """Return a measure of one run as a quantity."""
     return Quantity((cell,), lambda rows: value(rows(cell)))
 
 
 def less(change: Quantity) -> Quantity:
-    """Return a change the other way around: what is saved."""
+    """Return a change with the opposite sign: the saving."""
     return Quantity(change.cells, lambda rows: -change.measure(rows))
 
 
@@ -166,6 +166,6 @@ def ratio(over: Quantity, under: Quantity) -> Quantity:
 
 
 def of_all(quantities: Sequence[Quantity], combine: Callable[[Sequence[float]], float]) -> Quantity:
-    """Return what several numbers are together, such as their mean."""
+    """Return a function of several numbers, such as their mean."""
     cells = tuple(cell for quantity in quantities for cell in quantity.cells)
     return Quantity(cells, lambda rows: combine([q.measure(rows) for q in quantities]))

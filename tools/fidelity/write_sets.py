@@ -25,7 +25,7 @@ from indelible.papers import OPERATIONS
 
 WORKLOADS = ("array", "btree", "hash", "queue", "rbtree", "ycsb")
 
-#: Bytes of a field of `ycsb` with which a transaction changes what the others' begin with.
+#: The bytes of a field of `ycsb` with which a transaction changes as much as others at first.
 FIELD = 160
 
 
@@ -43,7 +43,7 @@ def logs_left(row: Row) -> float:
 
 
 def _times(workload: str, times: int, value: Value, cores: int = 8) -> Quantity:
-    """Return what a larger write set changes for each word."""
+    """Return the change of a value for each word with a larger write set."""
     large, small = (of_run(_cell(workload, n, cores), value) for n in (times, 1))
     return ratio(large, small)
 
@@ -59,7 +59,7 @@ def change(times: int) -> Quantity:
 
 
 def more_lines(times: int) -> Quantity:
-    """Return how many times as many lines of cells larger write sets take."""
+    """Return the factor by which larger write sets program more lines of cells."""
     return _means(times, per_word(lines))
 
 
@@ -106,7 +106,7 @@ LARGER = Grid(
 # tpcc.
 
 
-#: What public suites store.
+#: The settings with which `tpcc` stores what public suites store.
 LEAN = "array workload.rows=lean workload.rollback=0"
 
 
