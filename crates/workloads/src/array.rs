@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! element, `element` bytes: at element number i of the array
-//!   0  id: 1 to the number of elements; which id is where is what swaps change
+//!   0  id: 1 to the number of elements; swaps change the places of ids
 //!   8  padding, the same in every element: word w is a fixed function of w
 //! ```
 //!
@@ -134,7 +134,7 @@ impl Workload for Array {
         Ok(())
     }
 
-    /// It keeps nothing in volatile memory.
+    /// The workload keeps nothing in volatile memory, so there is nothing to rebuild.
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         self.plan.site.seed = seed;
         self.check(image)
@@ -169,7 +169,7 @@ impl Program for Swapper {
     }
 }
 
-/// Two different elements.
+/// Draws two different elements.
 pub(crate) fn draw_two(indices: &Keys, random: &mut Random) -> (u64, u64) {
     let first = indices.draw(random);
     loop {

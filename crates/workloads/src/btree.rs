@@ -84,7 +84,7 @@ impl Structure for Tree {
     }
 }
 
-/// What every user of a tree does; only [`Structure`] deletes.
+/// The operations for every user of a tree; only [`Structure`] deletes.
 impl Tree {
     /// Makes an empty tree with nodes of `order` children.
     ///
@@ -120,7 +120,7 @@ impl Tree {
     }
 }
 
-/// Where things are.
+/// The layout of nodes.
 impl Tree {
     /// A node other than the root has at least one key fewer than this.
     fn degree(&self) -> u64 {
@@ -259,9 +259,9 @@ impl Tree {
         }
     }
 
-    /// Deals with the key at `index` of an inner node: a neighbour from a child that can spare one
-    /// stands in for it, and is to be deleted below; or the children around it are merged, and the
-    /// key itself is. Returns where to go on, and the key that stands in.
+    /// Removes the key at `index` of an inner node. If a child can spare a key, the neighbouring
+    /// key from there replaces it and must be deleted below; otherwise the children around it are
+    /// merged, and the key itself must be. Returns the node where to go on, and the key to delete.
     fn replace(
         &self,
         pm: &mut Pm<'_>,
@@ -286,8 +286,8 @@ impl Tree {
         (self.merge(pm, heap, node, index), None)
     }
 
-    /// Gives the `index`th child a key more than it must have, if it has not: from a sibling, or by
-    /// merging the two. Returns the child.
+    /// Makes sure that the `index`th child has a key more than the least number, by taking one from
+    /// a sibling or by merging the two. Returns the child.
     fn strengthen(&self, pm: &mut Pm<'_>, heap: &mut Heap, node: &mut Node, index: u64) -> Node {
         let child = self.child_node(pm, node.at, index);
         if child.keys >= self.degree() {
@@ -373,7 +373,7 @@ impl Tree {
         left
     }
 
-    /// Takes out the key, and the address of its value, at `index`.
+    /// Removes the key, and the address of its value, at `index`.
     fn close_gap(&self, pm: &mut Pm<'_>, node: &mut Node, index: u64) {
         shift_down(pm, Tree::key(node.at, index + 1), node.keys - index - 1);
         shift_down(pm, self.value(node.at, index + 1), node.keys - index - 1);

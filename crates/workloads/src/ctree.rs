@@ -65,8 +65,8 @@ impl Map for Tree {
         Ok(Tree { map: map.address })
     }
 
-    /// As in PMDK: a first way down finds the leaf that is most like the key, and a second one the
-    /// place of the bit in which the two differ.
+    /// Inserts as PMDK does: a first descent finds the leaf most similar to the key, and a second
+    /// one the place for the bit in which the two differ.
     fn insert(&mut self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, value: Ptr) -> Step {
         let mut side = Ptr::to(self.map);
         while let Some(node) = below(pm, side) {
@@ -88,7 +88,7 @@ impl Map for Tree {
             }
             side = self.turn(pm, node, key);
         }
-        // What was here moves to the other side of the new node.
+        // The old contents of this side move to the other side of the new node.
         let (old_key, old) = (pm.load(side.plus(KEY)), load_oid(pm, side.plus(OID)));
         store_side(pm, side_of(new, bit, !key), old_key, old);
         store_side(pm, side, 0, new);
@@ -132,8 +132,8 @@ fn store_side(pm: &mut Pm<'_>, side: Ptr, key: u64, object: Ptr) {
     store_oid(pm, side.plus(OID), object);
 }
 
-/// Checks what is at a side below a node that tells keys apart by `above`, and returns one of its
-/// keys. The bits fall on every way down, so no way is longer than 64 nodes.
+/// Checks the subtree at a side below a node that distinguishes keys by the bit `above`. Returns
+/// one of its keys. Bits descend on every path, so no path is longer than 64 nodes.
 fn check_side(
     walk: &mut Walk<'_>,
     side: u64,

@@ -16,11 +16,11 @@
 //!  24  the version of each put          32  version before it, or 0
 //! ```
 //!
-//! A transaction is a merge, with the gets that the client made meanwhile: a put of a key adds a
-//! version, and what is older than the `versions` newest is freed; the snapshot is counted up and a
-//! record goes to the commit log, a ring. The master store has one lock: whoever merges makes the
-//! next snapshot. What a client does to its own store is charged as instructions; in WHISPER it is
-//! most of the suite's writes to volatile memory.
+//! A transaction is a merge, with the gets that the client made meanwhile. A put of a key adds a
+//! version and frees the one older than the `versions` newest; the merge counts the snapshot up and
+//! adds a record to the commit log, a ring. The master store has one lock, under which a merge
+//! makes the next snapshot. A client's operations on its own store are charged as instructions; in
+//! WHISPER they are most of the suite's writes to volatile memory.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ pub struct Echo {
     heaps: Vec<Heap>,
     stamps: Vec<Stamps>,
     stores: Vec<Store>,
-    /// Keys that each core has added.
+    /// The number of keys that each core has added.
     added: Vec<u64>,
 }
 
@@ -176,7 +176,7 @@ impl Workload for Echo {
 }
 
 impl Echo {
-    /// Checks every store; also says how many keys each core has added.
+    /// Checks every store; also returns how many keys each core has added.
     fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<u64>), String> {
         let (mut seen, mut added) = (Seen::default(), vec![0; self.heaps.len()]);
         for (index, store) in self.stores.iter().enumerate() {
@@ -194,7 +194,7 @@ impl Echo {
     }
 }
 
-/// A put: a key's number, and what its value follows from.
+/// A put: a key's number, and the stamp from which its value is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Put {
     /// The key's number.
@@ -207,7 +207,7 @@ pub struct Put {
 #[derive(Clone, Debug)]
 pub struct Store {
     master: u64,
-    /// A power of two.
+    /// The number of buckets, a power of two.
     buckets: u64,
     key: u64,
     value: u64,
@@ -298,8 +298,8 @@ impl Store {
         mix(number) % self.buckets
     }
 
-    /// The pointer that points to a key's version table, and the table; or the chain's last pointer
-    /// and null.
+    /// Returns the pointer to a key's version table, and the table; or the chain's last pointer and
+    /// null.
     fn find(&self, pm: &mut Pm<'_>, number: u64) -> (Ptr, Ptr) {
         pm.work(HASH_WORK_BYTE * self.key);
         let buckets = pm.load_ptr(Ptr::to(self.master + BUCKETS));
@@ -313,7 +313,7 @@ impl Store {
         }
     }
 
-    /// Compares a table's key word by word, as far as it is the same.
+    /// Compares a table's key word by word, up to the first difference.
     fn has_key(&self, pm: &mut Pm<'_>, table: Ptr, number: u64) -> bool {
         (0..self.key / WORD_BYTES).all(|word| {
             pm.work(COMPARE_WORK);
@@ -412,7 +412,7 @@ impl Store {
         Ok(keys)
     }
 
-    /// Checks that the log holds the last merges, and returns what it says of them.
+    /// Checks that the log holds the last merges, and returns its contents.
     fn check_log(&self, walk: &mut Walk<'_>, snapshot: u64) -> Result<Log, String> {
         let at = walk.word(self.master + LOG);
         walk.visit(at, LOG_RECORDS * self.record_bytes(), "the commit log")?;
@@ -426,7 +426,7 @@ impl Store {
                 return Err(format!("the record of snapshot {made} says {found}, {puts} puts"));
             }
             let version = |put| walk.word(record + RECORD_VERSIONS + put * WORD_BYTES);
-            // Of a version that has taken the place of a freed one the later record counts.
+            // A version may be at the address of a freed one: the later record then counts.
             log.made.extend((0..puts).map(|put| (version(put), (made, core))));
             log.puts = puts;
         }
@@ -488,19 +488,19 @@ impl Store {
     }
 }
 
-/// What the commit log says of the last merges.
+/// The contents of the commit log: the last merges.
 struct Log {
     /// The snapshots of the oldest merge that it has, and of the last one.
     first: u64,
     last: u64,
-    /// How many puts the last merge had, if there was one.
+    /// The number of puts of the last merge, or 0.
     puts: u64,
-    /// The snapshot that made a version, and the core that did.
+    /// The snapshot and the core that made each version.
     made: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Log {
-    /// Checks what a version says of the merge that made it. That of an older one is not here.
+    /// Checks a version's fields about the merge that made it, if the log still has that merge.
     fn check(&self, version: u64, made: u64, stamp: u64) -> Result<(), String> {
         let says = (made, Stamps::split(stamp).0);
         match self.made.get(&version) {
@@ -527,10 +527,10 @@ struct Client {
     heap: Heap,
     stamps: Stamps,
     random: Random,
-    /// The keys that it knows of.
+    /// The numbers of the keys that it knows of.
     numbers: Numbers,
     lock: Option<LockId>,
-    /// What the present transaction merges, and what was asked for meanwhile.
+    /// The puts that the present transaction merges, and the gets made meanwhile.
     puts: Vec<Put>,
     gets: Vec<u64>,
 }
@@ -553,8 +553,8 @@ impl Program for Client {
 }
 
 impl Client {
-    /// Draws operations until there are enough puts to merge; what the client's own store can
-    /// answer needs no get.
+    /// Draws operations until there are enough puts to merge. A get that the client's own store can
+    /// answer does not go to the master store.
     fn draw(&mut self, pm: &mut Pm<'_>) {
         self.puts.clear();
         self.gets.clear();

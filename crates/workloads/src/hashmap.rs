@@ -44,7 +44,7 @@ const ENTRY_BYTES: u64 = NEXT + OID_BYTES;
 
 /// Buckets of a new table (PMDK).
 const BUCKETS_AT_FIRST: u64 = 10;
-/// With more entries than these in a chain a table is rebuilt: the first if it has more than two
+/// The lengths of a chain beyond which a table is rebuilt: the first if the table has more than two
 /// entries a bucket, the second in any case (PMDK).
 const CHAIN_LONG: u64 = 5;
 const CHAIN_TOO_LONG: u64 = 10;
@@ -68,7 +68,7 @@ map_params! {
 pub struct Table {
     map: u64,
     rebuild_max: u64,
-    /// The buckets that are to be replaced, as this core noticed.
+    /// The address of the buckets that this core has found due to be replaced.
     due: Option<u64>,
 }
 

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! A slab is 4 KiB or one block, whichever is more. A freed block goes on its class's list, and
-//! the block that was freed last is handed out first. What the allocator knows is volatile (host
-//! memory, no simulated stores): a real one with volatile metadata rebuilds it after a failure by
-//! marking what the roots reach, so a block that an undone transaction had taken is free again.
-//! One whose metadata are persistent, too, [`records`](Heap::recording) what marks.rs stores.
+//! the block that was freed last is handed out first. The allocator's state is volatile (host
+//! memory, no simulated stores): a real allocator with volatile metadata rebuilds them after a
+//! failure by marking what the roots reach, so a block that an undone transaction had taken is free
+//! again. For persistent metadata it also [`records`](Heap::recording) the changes, which marks.rs
+//! stores.
 
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ const SLAB_BYTES: u64 = 4096;
 /// The grain of blocks that are not aligned to lines, as in common allocators.
 pub const GRAIN_BYTES: u64 = 16;
 
-/// Where blocks begin; the accepted values of the parameter `alignment`, in this order.
+/// The alignment of blocks: the accepted values of the parameter `alignment`, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alignment {
     /// Blocks of a line or more at lines, smaller ones at 16 bytes.
@@ -57,12 +58,12 @@ impl Alignment {
 /// The allocator of one core. A clone goes on from the same state.
 #[derive(Clone, Debug)]
 pub struct Heap {
-    /// What no slab has been carved from yet, in order.
+    /// The ranges from which no slab has been carved yet, in order.
     uncarved: Vec<Range<u64>>,
     alignment: Alignment,
     free_bytes: u64,
     classes: Vec<Class>,
-    /// Blocks that were handed out (true) or taken back, if somebody asks for them.
+    /// The blocks that were handed out (true) or taken back (false), if they are recorded.
     changes: Option<Vec<(u64, bool)>>,
 }
 
@@ -78,15 +79,15 @@ struct Class {
 impl Heap {
     /// An allocator over a range of addresses.
     pub fn new(range: Range<u64>, alignment: Alignment) -> Heap {
-        // Address 0 is no address, and a block may be aligned to a line.
+        // Address 0 means null, and a block may be aligned to a line.
         let start = range.start.max(LINE_BYTES).next_multiple_of(LINE_BYTES);
         let uncarved = start..range.end.max(start);
         let free_bytes = uncarved.end - uncarved.start;
         Heap { uncarved: vec![uncarved], alignment, free_bytes, classes: Vec::new(), changes: None }
     }
 
-    /// An allocator over a range of addresses of which these blocks are in use, by address and
-    /// bytes: all that the roots reach after a power failure. What lies between them is free.
+    /// Returns an allocator over a range of addresses in which these blocks, by address and bytes,
+    /// are in use: those that the roots reach after a power failure. The rest is free.
     pub fn around(range: Range<u64>, alignment: Alignment, reached: &[(u64, u64)]) -> Heap {
         let mut heap = Heap::new(range, alignment);
         let mut rest = heap.uncarved[0].clone();
@@ -105,12 +106,12 @@ impl Heap {
         heap
     }
 
-    /// This allocator, which from now on records what it hands out and takes back.
+    /// Returns this allocator, which from now on records the blocks handed out and taken back.
     pub fn recording(self) -> Heap {
         Heap { changes: Some(Vec::new()), ..self }
     }
 
-    /// What it has handed out (true) and taken back since it was asked last, in order.
+    /// Returns the blocks handed out (true) and taken back (false) since the last call, in order.
     pub fn changes(&mut self) -> Vec<(u64, bool)> {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -162,7 +163,7 @@ impl Heap {
         self.free_bytes += block_bytes;
     }
 
-    /// The most that is free in one piece, of what no block was carved from.
+    /// Returns the bytes of the largest free range from which no slab was carved.
     fn largest_gap(&self) -> u64 {
         self.uncarved.iter().map(|gap| gap.end - gap.start).max().unwrap_or(0)
     }
@@ -171,7 +172,7 @@ impl Heap {
         bytes.max(1).next_multiple_of(self.alignment.grain(bytes))
     }
 
-    /// The class of a size. A workload has a handful of sizes.
+    /// Returns the index of the class of a size, by a search, as a workload has a handful of sizes.
     fn class(&mut self, block_bytes: u64) -> usize {
         let known = self.classes.iter().position(|class| class.block_bytes == block_bytes);
         known.unwrap_or_else(|| {
@@ -180,7 +181,8 @@ impl Heap {
         })
     }
 
-    /// A new slab of whole blocks; a smaller one at the end of the range, none when no block fits.
+    /// Carves a new slab of whole blocks, a smaller one at the end of the range; `None` when no
+    /// block fits.
     fn carve(&mut self, block_bytes: u64) -> Option<Range<u64>> {
         let room = |gap: &Range<u64>| gap.end.saturating_sub(gap.start) / block_bytes;
         let index = self.uncarved.iter().position(|gap| room(gap) > 0)?;
@@ -195,8 +197,8 @@ impl Heap {
         Some(slab)
     }
 
-    /// When nothing is left to carve: the first unused part of another class's slab that holds a
-    /// block.
+    /// Takes, when nothing is left to carve, the first unused part of another class's slab that
+    /// holds a block.
     fn take_rest(&mut self, block_bytes: u64) -> Option<Range<u64>> {
         let grain = if block_bytes.is_multiple_of(LINE_BYTES) { LINE_BYTES } else { GRAIN_BYTES };
         for class in &mut self.classes {

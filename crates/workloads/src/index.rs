@@ -15,17 +15,17 @@ use crate::keyed::Values;
 use crate::slots::Slots;
 use crate::walk::Walk;
 
-/// What kind of index a table has.
+/// The kind of a table's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A hash table with a bucket for each row that is expected, rounded up to a power of two.
+    /// A hash table with a bucket for each expected row, rounded up to a power of two.
     Hash,
-    /// A B-tree whose nodes have so many children at most.
+    /// A B-tree.
     BTree {
-        /// Children of a node.
+        /// The most children of a node.
         order: u64,
     },
-    /// No index: an array with a slot for each row that is expected.
+    /// No index: an array with a slot for each expected row.
     Array,
 }
 
@@ -99,8 +99,8 @@ impl Table {
         }
     }
 
-    /// A number that the keys of rows share if finding one may touch a line of the other, in a
-    /// table that nobody inserts into and whose blocks are alone in their lines.
+    /// Returns the number of a key's group. In a table without inserts whose blocks are alone in
+    /// their lines, finding a row touches no line of rows in other groups.
     pub fn group_of(&self, key: u64) -> u64 {
         match self {
             Table::Hash(chains) => chains.bucket_of(key),
@@ -108,7 +108,7 @@ impl Table {
         }
     }
 
-    /// How many rows it keeps, if rows of newer keys take the places of older ones.
+    /// Returns how many rows it keeps, if rows of newer keys replace older ones.
     pub fn keeps(&self) -> Option<u64> {
         match self {
             Table::Hash(_) | Table::BTree(_) => None,

@@ -1,6 +1,6 @@
-//! What the micro-benchmarks share: one structure for each core or one for all, values that show
-//! whether they are whole, and the driver of the keyed structures, which deletes a key if it finds
-//! it and inserts it otherwise.
+//! The common parts of the micro-benchmarks: one structure for each core or one for all, values
+//! that show whether they are whole, and the driver of the keyed structures, which deletes a key if
+//! it finds it and inserts it otherwise.
 
 use std::ops::Range;
 
@@ -74,16 +74,16 @@ macro_rules! keyed_params {
 }
 pub(crate) use {keyed_params, shared_params};
 
-/// Which structures there are, and who uses which.
+/// The structures, and the cores that use each.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What the user and the machine say.
+    /// The cores, the heap and the values that the user and the machine give.
     pub site: Site,
-    /// How many structures there are: one, or one for each core.
+    /// The number of structures: one, or one for each core.
     pub structures: u8,
-    /// How many items each of them holds at the start.
+    /// The number of items of each structure at the start.
     pub items: u64,
-    /// Whether the one structure is behind a lock.
+    /// The lock of the one structure, if it is shared.
     pub lock: Option<LockId>,
 }
 
@@ -106,7 +106,7 @@ impl Plan {
         if self.structures == 1 { 0 } else { usize::from(core.0) }
     }
 
-    /// Where the nodes of a structure may lie.
+    /// Returns the addresses at which the nodes of a structure may lie.
     pub fn range(&self, structure: usize) -> Range<u64> {
         if self.structures == 1 {
             self.site.heap.clone()
@@ -131,8 +131,8 @@ impl Plan {
         if self.structures == 1 { (item % u64::from(self.site.cores)) as usize } else { structure }
     }
 
-    /// Goes on with what an image was seen to hold, with other random numbers: the allocators of
-    /// all cores, around the blocks that are in use, and their stamps, behind those that are.
+    /// Goes on from the contents of an image, with other random numbers. Returns the allocators of
+    /// all cores, around the blocks in use, and the cores' stamps, after those in use.
     pub fn go_on(
         &mut self,
         seed: u64,
@@ -145,13 +145,14 @@ impl Plan {
         (heaps, Stamps::after(self.site.cores, &seen.stamps))
     }
 
-    /// The random numbers with which a structure is filled; no core's own.
+    /// Returns the random numbers with which a structure is filled, different from every core's.
     pub fn filling(&self, structure: usize, workload: &str) -> Random {
         Random::new(mix(self.site.seed), CoreId(structure as u8), workload)
     }
 }
 
-/// What sets one write of a core apart from every other: the core and a count.
+/// The source of a core's stamps. A stamp, the core and a count, distinguishes its write from every
+/// other one.
 #[derive(Clone, Debug)]
 pub struct Stamps {
     core: u64,
@@ -159,12 +160,12 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// The stamps of one core, from its first on.
+    /// Returns the stamps of one core, from its first on.
     pub fn new(core: usize) -> Stamps {
         Stamps { core: core as u64, count: 0 }
     }
 
-    /// The stamps of each core behind those that are in use.
+    /// Returns the stamps of each core after those in use.
     fn after(cores: u8, used: &[u64]) -> Vec<Stamps> {
         let mut all: Vec<Stamps> = (0..usize::from(cores)).map(Stamps::new).collect();
         for &stamp in used {
@@ -188,7 +189,7 @@ impl Stamps {
     }
 }
 
-/// What the values of a structure are like. The first word of a value is its stamp.
+/// The size and the contents of a structure's values. The first word of a value is its stamp.
 #[derive(Clone, Copy, Debug)]
 pub struct Values {
     /// Bytes of a value, a multiple of 8.
@@ -197,11 +198,11 @@ pub struct Values {
 }
 
 impl Values {
-    /// The names of what they have behind the stamp, as on the command line.
+    /// The names of the contents behind the stamp, as on the command line.
     pub const CONTENTS: &[&str] = &["distinct", "padded"];
 
-    /// Values whose words follow from key and stamp, so that one of which only a part was written
-    /// shows it.
+    /// Returns values whose words follow from key and stamp, so that a check finds a partly written
+    /// value.
     pub fn distinct(bytes: u64) -> Values {
         Values { bytes, is_padded: false }
     }
@@ -248,16 +249,15 @@ impl Values {
     }
 }
 
-/// Word `index` of everything that is padded. It is not 0, so that storing it is silent where a
-/// block had padding in the same place before, and not in memory that nobody used; there a check
-/// tells padding that is missing.
+/// Returns word `index` of all padding. It is not 0, so that a check finds missing padding. Storing
+/// it is silent only where a block had padding in the same place before, and not in unused memory.
 pub fn padding(index: u64) -> u64 {
     mix(index)
 }
 
 /// A structure that maps keys to values, in persistent memory.
 pub trait Structure: Clone + Send + 'static {
-    /// What is said of the workload.
+    /// The description of the workload.
     const ABOUT: About;
     /// Its parameters, declared with `keyed_params`.
     type Params: Params;
@@ -268,11 +268,11 @@ pub trait Structure: Clone + Send + 'static {
     /// When the heap is full.
     fn create(params: &Self::Params, items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Self>;
 
-    /// Its root record, a line of which the last word is free.
+    /// Returns the address of its root record, a line whose last word is free.
     fn root_record(&self) -> u64;
 
-    /// Deletes the key if it is there, and inserts it with a stamped value otherwise. Whether it
-    /// was inserted.
+    /// Deletes the key if it is there, and inserts it with a stamped value otherwise. Returns
+    /// whether it was inserted.
     ///
     /// # Errors
     /// When the heap is full.
@@ -285,19 +285,19 @@ pub trait Structure: Clone + Send + 'static {
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String>;
 }
 
-/// Where a root record has the number of items.
+/// The offset of the number of items in a root record.
 const COUNT: u64 = LINE_BYTES - WORD_BYTES;
 
-/// What a structure and its blocks have in persistent memory beside them.
+/// The persistent metadata of a structure and of its blocks.
 #[derive(Clone, Debug)]
 struct Metadata {
-    /// Where the allocators' metadata are, if they are persistent.
+    /// The bitmaps of the allocators, if their metadata are persistent.
     marks: Option<Marks>,
     counts: bool,
 }
 
 impl Metadata {
-    /// Toggles a key of a structure, and what is known of the structure with it.
+    /// Toggles a key of a structure, and changes the metadata accordingly.
     fn toggle<S: Structure>(
         &self,
         structure: &S,
@@ -397,12 +397,12 @@ impl<S: Structure> Workload for Toggled<S> {
     }
 }
 
-/// What a look at all structures of an image saw.
+/// The contents of all structures of an image.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The stamps of all values.
     pub stamps: Vec<u64>,
-    /// The blocks that are in use: where they are, and their bytes.
+    /// The blocks in use: their addresses, and their bytes.
     pub reached: Vec<(u64, u64)>,
 }
 
@@ -495,7 +495,7 @@ pub fn check_multiple_of_8(params: &impl Params, name: &str) -> Step {
     Err(Stop::Input(text))
 }
 
-/// Checks that each key is there once, and was ever drawn.
+/// Checks that no key is there twice, and that each is one that may be drawn.
 fn check_keys(mut items: Vec<(u64, u64)>, key_space: u64) -> Result<(), String> {
     items.sort_unstable();
     for pair in items.windows(2) {

@@ -1,9 +1,9 @@
 //! The workloads, by name. Adding one is a file, a `mod` line and a line in [`ALL`].
 //!
-//! A program draws its random numbers on the host, which costs no simulated time: as if its
-//! operations had been drawn before the measured region.
+//! A program draws its random numbers on the host, at no simulated cost, as if its operations had
+//! been drawn before the measured region.
 
-// What they share, in the order in which to read it.
+// The modules that workloads share, in the order in which to read them.
 pub mod rng;
 pub mod spelling;
 pub mod heap;
@@ -45,20 +45,20 @@ use model::workload::{About, Declared, Reopens, Site, Step, Workload};
 
 /// A workload as the registry knows it.
 pub struct Entry {
-    /// What is said of it.
+    /// The description of the workload.
     pub about: About,
     /// Its parameters.
     pub fields: &'static [Field],
     /// The flag that names the file that it reads, if it reads one.
     pub script: Option<&'static str>,
-    /// Whether it can go on with what a power failure left.
+    /// Whether it can go on from the image that a power failure left.
     pub reopens: Reopens,
     /// Makes it, with the given parameters (known to exist and to be within their limits) in place
     /// of the defaults.
     pub make: Make,
 }
 
-/// How a workload is made, of settings and a site.
+/// A function that makes a workload from settings and a site.
 pub type Make = fn(&[(String, u64)], &Site) -> Step<Box<dyn Workload>>;
 
 /// The workloads, in the order of their names. A static and not a constant, so that they are

@@ -20,11 +20,11 @@
 //! a group is followed by a transaction that stores nothing, which counts it. So a design is its
 //! ordering hardware here (`undo@x86` is `clwb` and `sfence`, `undo@eadr` caches that survive,
 //! `native` fences that cost nothing and do nothing), and the oracle promises nothing of these
-//! words. What may be promised is checked here. With `verify = values` every element and every
-//! entry is one that the program made, which holds on every design. With `verify = order` the log
-//! must also hold the entry of every element that was stored to: that holds if the variant is
-//! durable and the design's fences do what x86's do, and fails for the paper's cached log, which
-//! writes nothing back.
+//! words. The check here covers the promises that can be made. With `verify = values` every element
+//! and every entry must be one that the program made, which holds on every design. With `verify =
+//! order` the log must also hold the entry of every element that was stored to: that holds if the
+//! variant is durable and the design's fences act like x86's, and fails for the paper's cached log,
+//! which writes nothing back.
 //!
 //! The machine's stores past the caches are of whole words. The first half of `movnti4` is an
 //! instruction and no store of its own, and `movdiri` and `movnti8` are the same. A line is two
@@ -37,8 +37,8 @@ use model::workload::{About, Declared, Flush, Pm, Program, Ptr, Site, Step, Stop
 use crate::rng::mix;
 use crate::walk::Walk;
 
-/// Instructions of a group beside its accesses and its values: two places that go round (add,
-/// compare and move, each) and a count, as the measured loop is compiled.
+/// Instructions of a group beside its accesses and its values: two cyclic places (add, compare and
+/// move, each) and a count, as the measured loop is compiled.
 const GROUP_WORK: u64 = 8;
 /// Bytes of a circular log, as measured.
 const CIRCULAR_BYTES: u64 = 128 << 10;
@@ -49,7 +49,7 @@ const ENTRY: u64 = WORD_BYTES;
 const LINE_ENTRIES: u64 = LINE_BYTES / ENTRY;
 /// Arrays are a multiple of so many elements: the largest group, and a line.
 const GRAIN: u64 = 16;
-/// Passes after which values come again.
+/// The number of passes after which values repeat.
 const PASSES: u64 = 256;
 
 model::params! {
@@ -144,7 +144,7 @@ impl Workload for LogCache {
     }
 }
 
-/// How an entry is written.
+/// The way in which an entry is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variant {
     Cached(Option<Flush>),
@@ -169,7 +169,7 @@ impl Variant {
     }
 }
 
-/// The array and the log of one core, and what they may hold.
+/// The array and the log of one core, and the values that they may hold.
 #[derive(Clone, Debug)]
 struct Part {
     seed: u64,
@@ -191,15 +191,15 @@ impl Part {
         let asked = if params.items == 0 { site.items } else { params.items };
         let items = (asked / u64::from(site.cores)).next_multiple_of(GRAIN).max(GRAIN);
         let circular = params.log == 1;
-        // A power of two of slots, and whole rounds of them: then a slot says which elements it is
-        // for.
+        // The number of slots is a power of two and divides the items, so that a slot determines
+        // the elements whose entries go there.
         let slots = if circular { (CIRCULAR_BYTES / ENTRY).min(1 << items.ilog2()) } else { items };
         let items = items / slots * slots;
         let group = 1 << params.entries_per_fence;
         let (array_bytes, log_bytes) = (items * ELEMENT, slots * ENTRY);
         let room = site.part(core);
         let first = room.start.next_multiple_of(LINE_BYTES);
-        // Programs keep their locks there, and this one has none.
+        // Other programs have their locks at this place; this one has none.
         let volatile = DRAM_BASE + u64::from(core.0) * (array_bytes + log_bytes);
         let (array_in_pm, log_in_pm) = (params.array_in == 0, params.log_in == 0);
         let in_pm = u64::from(array_in_pm) * array_bytes + u64::from(log_in_pm) * log_bytes;
@@ -230,7 +230,7 @@ impl Part {
         Ptr::to(self.array + index * ELEMENT)
     }
 
-    /// What an element holds after a pass; before the first it is 0.
+    /// Returns the value of an element after a pass; before the first it is 0.
     fn value(&self, index: u64, pass: u64) -> u32 {
         let pass = pass % PASSES;
         1 << 31 | (mix(self.seed ^ index << 8 ^ pass) as u32 >> 9) << 8 | pass as u32
@@ -273,7 +273,7 @@ impl Part {
         Ok(())
     }
 
-    /// What a slot of the log holds.
+    /// Returns the contents of a slot of the log.
     fn entry(&self, slot: u64, word: u64) -> Result<Slot, String> {
         let (key, value) = (word & u64::from(u32::MAX), (word >> 32) as u32);
         let mut keys = self.keys(slot);
@@ -287,7 +287,7 @@ impl Part {
             let passes = if self.undo { pass } else { (pass + PASSES - 1) % PASSES };
             return Ok(Slot::Entry(key + self.items * passes));
         }
-        // The half of an entry that is on its way over the half of another one.
+        // One half of an entry has been stored over another entry, and the other half not yet.
         if (key == 0 || key_is_right) && (value == 0 || keys.any(is_of)) {
             return Ok(Slot::Torn);
         }
@@ -306,7 +306,8 @@ impl Part {
         (first..if none { 0 } else { self.items }).step_by(step as usize)
     }
 
-    /// An element that was stored to has its entry in the log, or a later one has taken its place.
+    /// Checks that an element that was stored to has its entry in the log, or that a later entry
+    /// has replaced it.
     fn check_logged(&self, index: u64, pass: u64, log: &[Slot]) -> Result<(), String> {
         if pass == 0 {
             return Ok(());
@@ -327,7 +328,7 @@ impl Part {
     }
 }
 
-/// What a slot of the log holds: nothing, an entry by its number, or two halves.
+/// The contents of a slot of the log: nothing, an entry by its number, or halves of two entries.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     Empty,
@@ -378,7 +379,7 @@ impl Program for Logger {
             pm.flush_as(self.part.element(index), self.array_flush());
         }
         self.next += group;
-        // The group is done: this counts it.
+        // The empty transaction counts the group.
         pm.tx(|_| Ok(()))
     }
 }
@@ -419,7 +420,7 @@ impl Logger {
         line.fill(0);
     }
 
-    /// Writes back the lines of a group, of whose entries one is in the slot `last`.
+    /// Writes back the lines of the group whose last entry is in the slot `last`.
     fn flush_log(&self, pm: &mut Pm<'_>, last: u64) {
         let Variant::Cached(Some(how)) = self.variant else { return };
         let lines = (self.part.group * ENTRY).div_ceil(LINE_BYTES);
@@ -429,7 +430,7 @@ impl Logger {
         }
     }
 
-    /// The array is written back as the log is, or by `clwb`.
+    /// Returns the flush of the array: that of the log if it has one, or `clwb`.
     fn array_flush(&self) -> Flush {
         match self.variant {
             Variant::Cached(Some(how)) => how,

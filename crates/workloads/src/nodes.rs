@@ -8,7 +8,7 @@ use crate::keyed::COMPARE_WORK;
 
 const LEAF: u64 = 1 << 32;
 
-/// A node, and what its first word says.
+/// A node, and the contents of its first word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
     pub at: Ptr,

@@ -1,5 +1,5 @@
-//! The numbers of the keys in a store to which keys are added and of which none is deleted: the
-//! initial ones, and then those of each core, every one of as many as share the store.
+//! The numbers of the keys in a store to which keys are added and from which none is deleted: first
+//! the initial keys, and then, interleaved, those of each core that shares the store.
 
 use model::units::CoreId;
 
@@ -10,24 +10,24 @@ use crate::keyed::Plan;
 pub struct Numbers {
     initial: u64,
     added: u64,
-    /// The first that it adds after the initial ones, and how far its numbers are apart.
+    /// The offset of its first number behind the initial ones, and the distance of its numbers.
     first: u64,
     step: u64,
 }
 
 impl Numbers {
-    /// The numbers that a core knows of when it has added so many.
+    /// Returns the numbers that a core knows of after it has added so many keys.
     pub fn of(plan: &Plan, core: CoreId, added: u64) -> Numbers {
         let first = if plan.structures == 1 { u64::from(core.0) } else { 0 };
         Numbers { initial: plan.items, added, first, step: sharers(plan) }
     }
 
-    /// How many they are.
+    /// Returns how many numbers the core knows of.
     pub fn known(&self) -> u64 {
         self.initial + self.added
     }
 
-    /// The number of an index; that of [`Numbers::known`] is the next one to be added.
+    /// Returns the number with an index; the index [`Numbers::known`] has the next one to be added.
     pub fn number(&self, index: u64) -> u64 {
         if index < self.initial {
             index
@@ -36,17 +36,17 @@ impl Numbers {
         }
     }
 
-    /// Adds the next one, and returns it.
+    /// Adds the next number, and returns it.
     pub fn add(&mut self) -> u64 {
         self.added += 1;
         self.number(self.known() - 1)
     }
 
-    /// Checks the numbers that were found in a store: none twice, all of the initial ones, and of
-    /// what each core added the first so many, which are counted in `added`.
+    /// Checks the numbers found in a store: none is there twice, all initial ones are, and those
+    /// of each core have no gap. Counts in `added` how many each core has added.
     ///
     /// # Errors
-    /// A sentence that says what is wrong; `what` is what the numbers are of.
+    /// A sentence that says what is wrong; `what` names the things with these numbers.
     pub fn check(
         plan: &Plan,
         store: usize,

@@ -1,6 +1,6 @@
-//! What `ctree` and `hashmap` share: they are maps of PMDK's examples under its benchmark
-//! `map_insert`, which is how WHISPER runs them (`pmembench map_insert -d 128 -n 102400 -t 4 -r 2
-//! -T ctree`, or `-T hashmap_tx`; specs/workloads.md section 5).
+//! The common part of `ctree` and `hashmap`: maps of PMDK's examples under its benchmark
+//! `map_insert`, as WHISPER runs them (`pmembench map_insert -d 128 -n 102400 -t 4 -r 2 -T ctree`,
+//! or `-T hashmap_tx`; specs/workloads.md section 5).
 //!
 //! Every transaction inserts a random key of 64 bits, under the one lock of the benchmark. Pointers
 //! are PMDK's object identifiers: two words, the pool and the offset in it.
@@ -25,7 +25,7 @@ use crate::marks::{Marks, publish};
 use crate::rng::Random;
 use crate::walk::Walk;
 
-/// Keys at the start, at most, unless the user says otherwise: what WHISPER has each thread insert.
+/// The most keys at the start by default: as many as each thread inserts in WHISPER.
 const ITEMS_MAX: u64 = 102_400;
 
 /// Instructions of turning an identifier into an address: PMDK compares the pool with the one that
@@ -94,7 +94,7 @@ pub fn check_oid(walk: &Walk<'_>, at: u64) -> Result<u64, String> {
 
 /// A map of PMDK's examples.
 pub trait Map: Clone + Send + 'static {
-    /// What is said of the workload.
+    /// The description of the workload.
     const ABOUT: About;
     /// Its parameters, declared with `map_params`.
     type Params: Params;
@@ -111,7 +111,7 @@ pub trait Map: Clone + Send + 'static {
         heap: &mut Heap,
     ) -> Step<Self>;
 
-    /// Work of its own that is due, as a transaction of its own; whether it did any.
+    /// Does maintenance that is due, in a transaction of its own. Returns whether there was any.
     ///
     /// # Errors
     /// When the heap is full.
@@ -139,7 +139,7 @@ pub struct Inserted<M: Map> {
     plan: Plan,
     /// Bytes of a key's value, or 0.
     value: u64,
-    /// Where the allocators' metadata are, if they are persistent.
+    /// The bitmaps of the allocators, if their metadata are persistent.
     marks: Option<Marks>,
     heaps: Vec<Heap>,
     stamps: Vec<Stamps>,
@@ -207,7 +207,7 @@ impl<M: Map> Workload for Inserted<M> {
         self.look(image).map(|_| ())
     }
 
-    /// What a map keeps in volatile memory is a hint.
+    /// Rebuilds only the allocators: the volatile state of a map is a hint that may be lost.
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
         let alignment = Alignment::of(self.params.get("alignment"));
@@ -262,8 +262,8 @@ fn draw_key(random: &mut Random) -> u64 {
     random.any().max(1)
 }
 
-/// The value of a new key: an object of its own, filled with what follows from key and stamp, or
-/// the root object.
+/// Returns the value of a new key: a new object, filled with words that follow from key and stamp,
+/// or the root object.
 fn new_value(
     pm: &mut Pm<'_>,
     heap: &mut Heap,

@@ -7,7 +7,7 @@ use model::workload::{Step, Stop};
 /// Records at most, as for every other workload.
 const RECORDS_MAX: u64 = 1 << 32;
 
-/// What a proportion is at most (ours: their sum is a number, and so is each one's share of it).
+/// The largest proportion (ours: so that their sum, and each one's share of it, is finite).
 const PROPORTION_MAX: f64 = 1e9;
 
 /// The properties that mean something here.
@@ -45,8 +45,8 @@ pub enum Distribution {
 pub struct Properties {
     /// `recordcount`, over all cores.
     pub record_count: Option<u64>,
-    /// `operationcount`; how long a run is, is not for the workload to say, but YCSB takes from it
-    /// how many inserts to expect.
+    /// `operationcount`. It does not set the length of a run here, but YCSB computes from it how
+    /// many inserts to expect.
     pub operation_count: u64,
     /// `readproportion`. As in YCSB, what counts is its share of the sum of all, which need not be
     /// 1.
@@ -75,7 +75,7 @@ pub struct Properties {
     pub scan_length_max: u64,
 }
 
-/// What YCSB's core workload assumes of what the file does not say.
+/// The defaults of YCSB's core workload.
 impl Default for Properties {
     fn default() -> Properties {
         Properties {
@@ -98,9 +98,9 @@ impl Default for Properties {
 }
 
 impl Properties {
-    /// Reads the text of the property file `name`. Of a property that is there twice the last
-    /// counts, and properties that this workload does not have are passed over, unless one is a
-    /// letter or capitals away from one that it has, or is text without `=` or `:`.
+    /// Reads the text of the property file `name`. If a property is there twice, the last one
+    /// counts. Unknown properties are skipped, unless one differs from a known one only by a letter
+    /// or by capitals, or is text without `=` or `:`.
     ///
     /// # Errors
     /// [`Stop::Input`] when a line is malformed or a value is wrong.
@@ -129,8 +129,8 @@ impl Properties {
         self.read + self.update + self.insert + self.scan + self.read_modify_write
     }
 
-    /// How many records are inserted at most, over all cores, as YCSB guesses: twice the mean, if
-    /// the sum of the proportions is 1.
+    /// Returns YCSB's estimate of the most records inserted, over all cores: twice the mean, if the
+    /// sum of the proportions is 1.
     pub fn expected_inserts(&self) -> u64 {
         (self.operation_count as f64 * self.insert * 2.0) as u64
     }
@@ -178,9 +178,9 @@ impl Properties {
     }
 }
 
-/// The lines of a file, each with the number of the first that it was made of: one that ends in a
-/// backslash which no other one escapes goes on in the next, without the white space before that.
-/// A comment does not go on.
+/// Returns the logical lines of a file, each with the number of its first line. A line that ends in
+/// an unescaped backslash goes on in the next one, without the white space at the begin of that. A
+/// comment does not go on.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -199,8 +199,8 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// Other programs have properties of their own in such a file; one that is a letter away from one
-/// of ours, or has other capitals, is a slip.
+/// Refuses a property that differs from one of ours only by a letter or by capitals. Other unknown
+/// properties are allowed, since other programs may have theirs in the same file.
 fn no_slip(name: &str) -> Result<(), String> {
     let small = name.to_ascii_lowercase();
     match NAMES.iter().find(|known| strsim::damerau_levenshtein(&small, known) <= 1) {
@@ -229,7 +229,7 @@ fn distribution(name: &str, value: &str) -> Result<Distribution, String> {
     }
 }
 
-/// Java takes everything but `true` for false; here a slip is told.
+/// Reads a truth value. Java takes everything but `true` for false; here other words are refused.
 fn truth(name: &str, value: &str) -> Result<bool, String> {
     match value.to_ascii_lowercase().as_str() {
         "true" => Ok(true),

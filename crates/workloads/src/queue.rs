@@ -25,7 +25,7 @@ const VALUE: u64 = 8;
 const FIRST: u64 = 0;
 const LAST: u64 = 8;
 
-/// The key of which values in a queue are functions, together with their stamps.
+/// The key from which, together with their stamps, all values in a queue are computed.
 const NO_KEY: u64 = 0;
 
 shared_params! {
@@ -222,8 +222,7 @@ impl List {
     }
 }
 
-/// Checks that the elements of each core are there in the order in which it enqueued them, with
-/// none missing between two.
+/// Checks that the elements of each core are in the order in which it enqueued them, without gaps.
 fn check_order(stamps: &[u64], cores: usize) -> Result<(), String> {
     let mut seen: Vec<Option<u64>> = vec![None; cores];
     for &stamp in stamps {

@@ -88,11 +88,11 @@ impl Structure for Tree {
     }
 }
 
-/// What a search ends with.
+/// The result of a search.
 enum Found {
     /// The node of the key.
     Node(Ptr),
-    /// Where a node of the key would hang.
+    /// The place at which a node of the key would be linked.
     Place { parent: Ptr, side: u64 },
 }
 
@@ -154,7 +154,7 @@ impl Tree {
         Found::Place { parent, side }
     }
 
-    /// A node with a key, whose value is for the caller to store before he links it.
+    /// Returns a new node with a key; the caller must store its value before linking it.
     fn make(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64) -> Step<Ptr> {
         let node = heap.alloc(VALUE + self.values.bytes)?;
         pm.store(node.plus(KEY), key);
@@ -300,7 +300,7 @@ impl Tree {
         pm.store_ptr(node.plus(PARENT), child);
     }
 
-    /// Puts the subtree `new`, which may be null, where `old` hangs (RB-TRANSPLANT).
+    /// Puts the subtree `new`, which may be null, in the place of `old` (RB-TRANSPLANT).
     fn transplant(&self, pm: &mut Pm<'_>, old: Ptr, new: Ptr) {
         let parent = pm.load_ptr(old.plus(PARENT));
         if parent.is_null() {
@@ -319,12 +319,12 @@ fn other(side: u64) -> u64 {
     LEFT + RIGHT - side
 }
 
-/// The side on which a child, which may be null if the other child is not, hangs.
+/// Returns the side of its parent on which a child is; one of the two children may be null.
 fn side_of(pm: &mut Pm<'_>, child: Ptr, parent: Ptr) -> u64 {
     if pm.load_ptr(parent.plus(LEFT)) == child { LEFT } else { RIGHT }
 }
 
-/// A missing node is black.
+/// Whether a node is black, as a missing one is.
 fn is_black(pm: &mut Pm<'_>, node: Ptr) -> bool {
     node.is_null() || pm.load(node.plus(COLOUR)) == BLACK
 }

@@ -59,24 +59,24 @@ impl Random {
     }
 }
 
-/// How the keys of a micro-benchmark are drawn.
+/// The distribution of a micro-benchmark's keys.
 #[derive(Clone, Debug)]
 pub enum Keys {
-    /// Every one is equally likely.
+    /// All keys are equally likely.
     Uniform {
-        /// How many there are.
+        /// The number of keys.
         keys: u64,
     },
-    /// The first `hot` of them get most of the operations.
+    /// The first `hot` keys get most of the operations.
     Hot {
-        /// How many there are.
+        /// The number of keys.
         keys: u64,
-        /// How many of them are hot.
+        /// The number of hot keys.
         hot: u64,
     },
-    /// A power law, scattered over all of them.
+    /// A power law, scattered over all keys.
     Zipf {
-        /// How many there are.
+        /// The number of keys.
         keys: u64,
         /// The distribution of ranks.
         ranks: Zipf,
@@ -96,7 +96,7 @@ impl Keys {
         }
     }
 
-    /// Every one of `keys` keys is equally likely.
+    /// Returns the distribution in which all of `keys` keys are equally likely.
     pub fn uniform(keys: u64) -> Keys {
         Keys::Uniform { keys }
     }
@@ -134,12 +134,12 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Over `items` ranks.
+    /// Returns the distribution over `items` ranks.
     pub fn new(items: u64) -> Zipf {
         Zipf::with_zeta(items, zeta(0, items, 0.0))
     }
 
-    /// Over YCSB's large population, to be scrambled with [`fnv`].
+    /// Returns the distribution over YCSB's large population, to be scrambled with [`fnv`].
     pub fn scrambled() -> Zipf {
         Zipf::with_zeta(SCRAMBLED_ITEMS, SCRAMBLED_ZETA)
     }
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(first(1, 0, "a"), streams[0]);
     }
 
-    /// A change here changes every result; it is not to be blessed lightly.
+    /// A change here changes every result, so these numbers must not be updated lightly.
     #[test]
     fn the_stream_is_pinned() {
         let mut random = random();

@@ -11,11 +11,11 @@
 //! A transaction takes a few locks in ascending order and then stores into the words that they
 //! cover: whole words, bytes at any alignment, the same word again, the value that is there
 //! already, another value and the old one back; and it loads between. One in 24 is `large`: it
-//! takes many locks and stores to more words than a small log buffer has entries. If `long` says
-//! so, one in 24 of the others takes that long, and the other cores have many after each other
-//! meanwhile. So many in a hundred as `aborts` says are aborted at their end. With locks on words,
-//! lines are falsely shared on purpose: designs that log or version whole lines need locks on
-//! lines, and a test may show that they fail without.
+//! takes many locks and stores to more words than a small log buffer has entries. With `long`, one
+//! in 24 of the others computes for that long, while other cores complete many transactions.
+//! `aborts` in a hundred are aborted at their end. With locks on words, lines are falsely shared on
+//! purpose: designs that log or version whole lines need locks on lines, and a test may show that
+//! they fail without these.
 
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
@@ -27,7 +27,7 @@ use crate::rng::Random;
 
 /// One transaction in so many is large.
 const LARGE_ONE_IN: u64 = 24;
-/// And of the others one in so many takes long, if any does.
+/// One of the other transactions in so many takes long, if any does.
 const LONG_ONE_IN: u64 = 24;
 /// Locks that the other transactions take, at most.
 const LOCKS_MAX: u64 = 3;
@@ -120,15 +120,15 @@ impl Workload for Scribble {
         }))
     }
 
-    /// It keeps nothing in volatile memory.
+    /// The workload keeps nothing in volatile memory, so there is nothing to rebuild.
     fn reopen(&mut self, _image: &Image<'_>, seed: u64) -> Result<(), String> {
         self.site.seed = seed;
         Ok(())
     }
 }
 
-/// Where a byte of the words lies in the heap, of which each line begins `apart` bytes after the
-/// one before.
+/// Returns the place in the heap of a byte of the words, whose lines begin `apart` bytes after each
+/// other.
 fn place(byte: u64, apart: u64) -> u64 {
     byte / LINE_BYTES * apart.max(LINE_BYTES) + byte % LINE_BYTES
 }
@@ -179,7 +179,7 @@ impl Program for Scribbler {
     }
 }
 
-/// What a transaction is like.
+/// The kind of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Common,
@@ -212,7 +212,8 @@ impl Scribbler {
         }
     }
 
-    /// A transaction that is aborted now and then; a word of it is then what it was.
+    /// Runs the body of a transaction that is aborted now and then, after which its words must have
+    /// their old values.
     fn body_that_may_abort(&mut self, pm: &mut Pm<'_>, kind: Kind) -> Step {
         pm.begin_abortable()?;
         if self.random.below(100) >= self.aborts {
@@ -233,7 +234,7 @@ impl Scribbler {
         Ok(())
     }
 
-    /// Draws from 1 to `most` different locks (exactly `most` if `all`), as far as there are any.
+    /// Draws from 1 to `most` different locks (exactly `most` if `all`), or all if there are fewer.
     fn draw_locks(&mut self, most: u64, all: bool) {
         let present = self.bytes.div_ceil(self.grain);
         let most = most.min(present);
@@ -313,8 +314,8 @@ impl Scribbler {
         }
     }
 
-    /// Stores 1 to 16 bytes at any alignment, within what one lock covers, or also those behind it
-    /// that follow each other.
+    /// Stores 1 to 16 bytes at any alignment, within the bytes of one lock, or also across those of
+    /// the following locks that the transaction has.
     fn store_bytes(&mut self, pm: &mut Pm<'_>) {
         let first = self.random.below(self.locks.len() as u64) as usize;
         let mut covered = self.covered(self.locks[first]);

@@ -6,8 +6,8 @@
 //!   0  key, or 0      8  row
 //! ```
 //!
-//! An array that is full goes on from its first slot, so that a row takes the place of the one
-//! that has the same slot: of keys in order, the newest ones are there.
+//! A full array goes on from its first slot, where a row replaces the one in the same slot. If keys
+//! are inserted in order, the array so holds the newest ones.
 
 use model::units::{LINE_BYTES, WORD_BYTES};
 use model::workload::{Pm, Ptr, Step};
@@ -34,7 +34,7 @@ impl Slots {
         let (count, stride) = (count.max(1), (ROW + bytes).next_multiple_of(LINE_BYTES));
         let first = heap.alloc(count * stride)?;
         for slot in 0..count {
-            // Memory that nobody used holds zeros already, and stays untouched.
+            // Unused memory holds zeros already, and stays untouched.
             let key = first.plus(slot * stride);
             if pm.load(key) != 0 {
                 pm.store(key, 0);

@@ -1,8 +1,8 @@
-//! Names that were mistyped: which of those that there are is closest.
+//! Suggestions for mistyped names.
 
 use strsim::normalized_damerau_levenshtein as similarity;
 
-/// The candidates, the one most like `name` first; equally like ones keep their order.
+/// Returns the candidates, those most similar to `name` first; ties keep their order.
 pub fn closest_first<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -12,16 +12,16 @@ pub fn closest_first<'a>(
     names
 }
 
-/// The candidate that was probably meant.
+/// Returns the candidate that was probably meant, if one is similar enough.
 pub fn meant<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let closest = closest_first(name, candidates).into_iter().next();
     closest.filter(|closest| likeness(name, closest) >= LIKELY)
 }
 
-/// From here on a candidate is offered as what was meant.
+/// The least similarity with which a candidate is suggested.
 const LIKELY: f64 = 0.5;
 
-/// How much two names have in common, 0 to 1; case does not matter.
+/// Returns the similarity of two names, from 0 to 1, without regard to case.
 fn likeness(name: &str, candidate: &str) -> f64 {
     let (name, candidate) = (name.to_lowercase(), candidate.to_lowercase());
     let contained = name.len() >= 3 && (candidate.contains(&name) || name.contains(&candidate));

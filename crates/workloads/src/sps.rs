@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! element, `element` bytes, in no more lines than it must
-//!   0  id: 1 to the number of elements; which id is where is what swaps change
+//!   0  id: 1 to the number of elements; swaps change the places of ids
 //!   8  what follows from the id
 //! ```
 //!
@@ -92,7 +92,7 @@ impl Workload for Sps {
         Ok(())
     }
 
-    /// It keeps nothing in volatile memory.
+    /// The workload keeps nothing in volatile memory, so there is nothing to rebuild.
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         self.plan.site.seed = seed;
         self.check(image)
@@ -131,7 +131,8 @@ impl Vector {
         Ptr::to(self.first + index * self.stride)
     }
 
-    /// The lock of an element: that of its first line, which nobody else's later lines have.
+    /// Returns the lock of an element: that of its first line, which no other element's later lines
+    /// share.
     fn lock(&self, index: u64) -> u32 {
         (Line::of(self.place(index).address).0 % LOCKS) as u32
     }

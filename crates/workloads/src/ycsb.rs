@@ -10,14 +10,14 @@
 //! ```
 //!
 //! The mix comes from a property file of the real benchmark, given as the workload's script;
-//! without one it is Silo-23's: 20 % reads, 80 % updates, Zipf. With a file, what it does not say
-//! is as in YCSB. One operation is one transaction, reads too. A hash table has no order, so a
-//! scan looks up records of ascending numbers. A field begins with the stamp of its last write,
-//! and the rest follows from it, so that a field of which only a part was written shows it.
+//! without one it is Silo-23's: 20 % reads, 80 % updates, Zipf. Properties that a file does not set
+//! have YCSB's defaults. One operation is one transaction, also a read. A hash table has no order,
+//! so a scan looks up records of ascending numbers. A field begins with the stamp of its last
+//! write, and the rest follows from it, so that a check finds a partly written field.
 //!
-//! Shared, the store has locks for groups of buckets whose heads lie in one line; a record lies
-//! alone in its lines, so what a lock covers is whole lines. A core inserts the record numbers
-//! that follow the initial ones, every `cores`th of them.
+//! A shared store has locks for groups of buckets whose heads lie in one line; a record lies alone
+//! in its lines, so a lock covers whole lines. A core inserts every `cores`th of the record numbers
+//! that follow the initial ones.
 
 use model::image::Image;
 use model::params::Params as _;
@@ -100,8 +100,8 @@ impl Declared for Ycsb {
     }
 }
 
-/// Refuses settings that would do nothing: those of what the property file decides. `items` is said
-/// to all workloads of a comparison, and so is nowhere out of place.
+/// Refuses settings without effect, of parameters that the property file decides. `items` is
+/// accepted, because it is set for all workloads of a comparison.
 fn only_the_file(params: &YcsbParams, file: &str) -> Result<(), String> {
     for field in YcsbParams::FIELDS {
         let is_decided = !["shared", "items"].contains(&field.name);
@@ -189,7 +189,7 @@ impl Workload for Ycsb {
 }
 
 impl Ycsb {
-    /// Checks every store; also says how many records each core has inserted.
+    /// Checks every store; also returns how many records each core has inserted.
     fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<u64>), String> {
         let (mut seen, mut inserted) = (Seen::default(), vec![0; self.heaps.len()]);
         let (layout, mut field) = (self.layout(), Vec::new());
@@ -210,7 +210,7 @@ impl Ycsb {
     }
 }
 
-/// What a record looks like.
+/// The layout of a record.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     count: u64,
@@ -231,8 +231,8 @@ impl Layout {
         node.plus(FIELDS + field * self.length)
     }
 
-    /// The bytes of a field: the stamp, then what follows from it, as far as there is room. One
-    /// that has no room for a stamp is one byte throughout, which is not 0.
+    /// Computes the bytes of a field: the stamp, then bytes that follow from it, as far as there is
+    /// room. A field without room for a stamp repeats one byte that is not 0.
     fn field_bytes(self, number: u64, field: u64, stamp: u64, bytes: &mut Vec<u8>) {
         bytes.clear();
         if self.length < WORD_BYTES {
@@ -320,7 +320,7 @@ impl Layout {
 #[derive(Clone, Debug)]
 enum Chooser {
     Uniform,
-    /// Zipf over all there may be in the end, scattered by a hash.
+    /// Zipf over all records that there may be in the end, scattered by a hash.
     Scrambled {
         zipf: Zipf,
         records: u64,

@@ -36,7 +36,7 @@ unsafe extern "C-unwind" {
     ) -> c_int;
 }
 
-/// Whether SQLite has what the workload is about.
+/// Checks that SQLite was built with atomic batch writes, which the workload needs.
 ///
 /// # Errors
 /// A sentence that says how to build it.
@@ -52,10 +52,10 @@ pub(super) fn check_build() -> Step {
     ))
 }
 
-/// A function that makes of seconds since 1970 what C has for date and time; 0 if it has.
+/// A function that converts seconds since 1970 to C's date and time, and returns 0 on success.
 type LocalTime = unsafe extern "C" fn(*const c_void, *mut c_void) -> c_int;
 
-/// Has local time be UTC for all of SQLite: the host's would be another on another host.
+/// Makes UTC the local time of all of SQLite, so that runs do not depend on the host's time zone.
 fn forget_time_zone() {
     static FORGOTTEN: Once = Once::new();
     let (option, by_function) = (ffi::SQLITE_TESTCTRL_LOCALTIME_FAULT, 2 as c_int);
@@ -86,7 +86,7 @@ pub(super) struct Prepared(usize);
 pub(super) struct Connection {
     database: *mut ffi::sqlite3,
     prepared: RefCell<Vec<*mut ffi::sqlite3_stmt>>,
-    /// The bytes that the database lies in, if it is one to be looked at.
+    /// The bytes of the database, if it is one that is only read.
     _bytes: Vec<u8>,
     /// The file system, unless the database lies in host memory; dropped once the rest is closed.
     vfs: Option<Rc<Vfs>>,
@@ -101,9 +101,9 @@ impl Connection {
         Connection::open_with(shared, Some(Rc::new(vfs)))
     }
 
-    /// Opens the same file once more, for a connection that takes the place of this one. What
-    /// opening reads (the 100 bytes in front, of which nothing is kept) costs nothing: another
-    /// core must not come between while SQLite opens a file.
+    /// Opens the same file once more, for a connection that replaces this one. The read of opening
+    /// (the first 100 bytes, of which nothing is kept) costs nothing, because no other core may run
+    /// while SQLite opens a file.
     pub(super) fn open_again(&self) -> Step<Connection> {
         Connection::open_with(Rc::clone(&self.shared), self.vfs.clone())
     }
@@ -113,8 +113,8 @@ impl Connection {
         Connection::open_with(Shared::new(File::empty(0..0), random, Costs::default()), None)
     }
 
-    /// Opens the database that a file's bytes are, to be read. This connection has done nothing,
-    /// and says so to SQL.
+    /// Opens a file's bytes as a database that is only read. SQL functions about the connection's
+    /// past, such as `changes()`, return 0.
     pub(super) fn over(bytes: Vec<u8>, random: Random) -> Step<Connection> {
         let mut connection = Connection::memory(random)?;
         let of_past = [c"changes", c"total_changes", c"last_insert_rowid"];
@@ -156,7 +156,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Foreign keys are not looked at unless a pragma asks for it: SQLite's default, and not that
+    /// Turns foreign keys off until a pragma asks for them, which is SQLite's default but not that
     /// of `libsqlite3-sys`.
     fn ignore_foreign_keys(&self) -> Result<(), String> {
         let (option, off) = (ffi::SQLITE_DBCONFIG_ENABLE_FKEY, 0 as c_int);
@@ -166,13 +166,13 @@ impl Connection {
         })
     }
 
-    /// The random numbers that SQL sees are this connection's own: those of SQLite are shared by
-    /// all threads.
+    /// Gives SQL random numbers of this connection's own, since those of SQLite are shared by all
+    /// threads.
     fn install_callbacks(&self) -> Result<(), String> {
         self.make(c"random", 0, random)?;
         self.make(c"randomblob", 1, randomblob)?;
         let steps = vfs::STEPS_BETWEEN_CALLS as c_int;
-        // SAFETY: What the callback gets lives as long as the connection.
+        // SAFETY: The callback's argument lives as long as the connection.
         unsafe {
             ffi::sqlite3_progress_handler(
                 self.database,
@@ -187,7 +187,7 @@ impl Connection {
     /// Makes a function of SQL with so many arguments.
     fn make(&self, name: &CStr, arguments: c_int, function: Function) -> Result<(), String> {
         let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_INNOCUOUS;
-        // SAFETY: What the function gets lives as long as the connection.
+        // SAFETY: The function's argument lives as long as the connection.
         self.ok(unsafe {
             ffi::sqlite3_create_function_v2(
                 self.database,
@@ -207,8 +207,8 @@ impl Connection {
         Rc::as_ptr(&self.shared).cast_mut().cast()
     }
 
-    /// Whether SQL has asked for random numbers, or, of a database to be looked at, for what its
-    /// connection had done: what it said then may be something else each time.
+    /// Whether SQL has asked for random numbers or, in a database that is only read, for the
+    /// connection's past. The results may then differ each time.
     pub(super) fn has_asked_beyond(&self) -> bool {
         self.shared.asked_beyond.get()
     }
@@ -287,7 +287,7 @@ impl Connection {
         let costs = self.shared.costs;
         self.shared.steps_charged.set(0);
         self.shared.work(costs.instructions_per_statement);
-        // SAFETY: The statement is not finalized: whoever does that gives its name away.
+        // SAFETY: The statement is not finalized, since `finalize` consumes its `Prepared`.
         unsafe {
             for (number, value) in (1..).zip(values) {
                 self.ok(ffi::sqlite3_bind_int64(statement, number, *value))?;
@@ -311,7 +311,7 @@ impl Connection {
         self.query(sql).map(|_| ())
     }
 
-    /// The first column of what a statement without parameters returns, as text.
+    /// Runs a statement without parameters and returns the first column of its rows, as text.
     pub(super) fn query(&self, sql: &str) -> Result<Vec<String>, String> {
         let statement = self.compile(sql)?;
         let mut rows = Vec::new();
@@ -355,8 +355,8 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if self.shared.was_interrupted() {
-            // SQLite stands in the middle of a call that will not return. What it holds is left
-            // to it: it must neither be used nor freed.
+            // SQLite was interrupted in the middle of a call, so the objects that it holds must
+            // neither be used nor freed.
             std::mem::forget(self.vfs.take());
             std::mem::forget(Rc::clone(&self.shared));
             return;
@@ -384,7 +384,8 @@ unsafe fn text(text: *const c_char) -> Option<String> {
 type Function =
     unsafe extern "C" fn(*mut ffi::sqlite3_context, c_int, *mut *mut ffi::sqlite3_value);
 
-/// What a function of SQL's asks for does not follow from its arguments.
+/// Notes that the result of a function of SQL does not follow from its arguments, and returns the
+/// connection's state.
 ///
 /// # Safety
 /// `context` is that of a function that [`Connection::make`] made.
@@ -395,7 +396,7 @@ unsafe fn beyond<'a>(context: *mut ffi::sqlite3_context) -> &'a Shared {
     shared
 }
 
-/// SQL's `changes()` and the like, where nothing was done.
+/// SQL's `changes()` and the like in a connection that has done nothing.
 unsafe extern "C" fn nothing_done(
     context: *mut ffi::sqlite3_context,
     _: c_int,

@@ -17,7 +17,7 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 /// The header's first word: `indlsql1`.
 const MAGIC: u64 = u64::from_le_bytes(*b"indlsql1");
 
-/// What a page that SQLite writes becomes; the values of the parameter `vfs_write`, in order.
+/// The stores that a page written by SQLite becomes: the parameter `vfs_write`, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Granularity {
     /// Every word of it is stored.
@@ -48,15 +48,15 @@ pub(super) struct File {
     /// The part of persistent memory that header and file may fill.
     part: Range<u64>,
     granularity: Granularity,
-    /// Whether it is measured; else it is being populated, and writes need no batch.
+    /// Whether the file is measured; otherwise it is being populated, and writes need no batch.
     measured: bool,
-    /// What persistent memory holds from the file's first byte on. A page is compared with it, and
-    /// not with what loads return: a program that stores what it changes, word by word, has no page
-    /// to compare, so comparing costs it nothing. Nobody else writes the file, and a batch is only
-    /// ever given up when the whole run is, so the two never differ.
+    /// A copy of persistent memory from the file's first byte on. A page that SQLite writes is
+    /// compared with the copy, and not by loads: a program that stores its changes word by word has
+    /// no page to compare, so the comparison must cost nothing. The copy never differs from memory,
+    /// as only this file is written there, and a batch is given up only with the whole run.
     shadow: Vec<u8>,
-    /// Whether zeros lie behind what the shadow has: nothing was ever written there. What a power
-    /// failure leaves there is not known, and everything that SQLite writes there is stored.
+    /// Whether memory behind the shadow is zeros because nothing was ever written there. After a
+    /// power failure its contents are unknown, and everything that SQLite writes there is stored.
     zeros_behind: bool,
     length: u64,
     /// The length in the header.
@@ -66,12 +66,12 @@ pub(super) struct File {
     pub(super) batches: u64,
     /// Journals that SQLite opened: one while the database is empty, and none from then on.
     pub(super) journals: u64,
-    /// Why the run is over. Once it is set, every operation on the file fails.
+    /// The reason why the run is over, if it is. Once it is set, every operation on the file fails.
     pub(super) stop: Option<Stop>,
 }
 
 impl File {
-    /// An empty file, to be populated.
+    /// Returns an empty file, to be populated.
     pub(super) fn empty(part: Range<u64>) -> File {
         File {
             part,
@@ -88,19 +88,19 @@ impl File {
         }
     }
 
-    /// The file that populating left in persistent memory, to be measured.
+    /// Returns the file that populating left in persistent memory, to be measured.
     pub(super) fn measured(part: Range<u64>, granularity: Granularity, bytes: &[u8]) -> File {
         let length = bytes.len() as u64;
         let (shadow, length_stored, measured) = (bytes.to_vec(), length, true);
         File { granularity, measured, shadow, length, length_stored, ..File::empty(part) }
     }
 
-    /// The file that a power failure left, and before it perhaps a longer one.
+    /// Returns the file as one that a power failure left, behind which a longer one may have been.
     pub(super) fn with_anything_behind(self) -> File {
         File { zeros_behind: false, ..self }
     }
 
-    /// Makes the file another one, in one transaction of the design; whether it was not that.
+    /// Replaces the file's bytes in one transaction of the design. Returns whether they differed.
     ///
     /// # Errors
     /// See [`File::write`].
@@ -126,8 +126,8 @@ impl File {
         self.store_length(pm);
     }
 
-    /// Reads bytes; those beyond the file's end are zeros. Whether the file has all of them.
-    /// Without `pm`, outside of the measured region, the shadow is read.
+    /// Reads bytes; those beyond the file's end are zeros. Returns whether the file has all of
+    /// them. Without `pm`, outside of the measured region, the shadow is read.
     pub(super) fn read(&mut self, pm: Option<&mut Pm<'_>>, at: u64, bytes: &mut [u8]) -> bool {
         let there = self.length.saturating_sub(at).min(bytes.len() as u64) as usize;
         let (read, beyond) = bytes.split_at_mut(there);
@@ -219,9 +219,8 @@ impl File {
         Ok(())
     }
 
-    /// Gives a batch up, which SQLite does only when a write or the commit failed. The reason is
-    /// known and ends the run, because a design has no way to undo a transaction but a power
-    /// failure.
+    /// Gives a batch up, which SQLite does only when a write or the commit has failed. That ends
+    /// the run, because a design can undo a transaction only after a power failure.
     pub(super) fn roll_back(&mut self) -> Step {
         Err(Stop::Failed("SQLite gave up a batch although every write succeeded".to_owned()))
     }
@@ -256,7 +255,7 @@ impl File {
     }
 }
 
-/// The bytes of the file that lies in a part of an image.
+/// Returns the bytes of the file in a part of an image.
 ///
 /// # Errors
 /// A sentence that says why there is none.

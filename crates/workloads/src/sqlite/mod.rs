@@ -5,10 +5,10 @@
 //! commit as one batch, and the batch is the design's transaction: what is measured is the design
 //! in place of SQLite's journal. Each core has a connection and a database of its own.
 //!
-//! What is simulated: every byte that SQLite reads from or writes to its file, one load or store a
+//! Simulated are all bytes that SQLite reads from or writes to its file, with one load or store a
 //! word, and the instructions in between, estimated from the steps of SQLite's virtual machine.
-//! What is not: SQLite's own memory, its page cache included, which stands for data in DRAM that
-//! hits the caches. A page that fits the page cache (`cache_pages`) is not loaded again.
+//! SQLite's own memory is not simulated, its page cache included, which stands for data in DRAM
+//! that hits the caches. A page that fits the page cache (`cache_pages`) is not loaded again.
 //!
 //! SQLite reads while a statement runs, and writes when it commits. So a design's transaction
 //! begins with the commit and holds nothing but stores. A transaction that changes nothing (one of
@@ -136,8 +136,8 @@ const ROWS: u64 = 20_000;
 const ROW_BYTES: u64 = 512;
 /// Pages of the page cache while the database is populated.
 const POPULATE_CACHE_PAGES: u64 = 4096;
-/// `indl`, in the field of the database's header that tells whose file it is. Storing it makes the
-/// database's first page; an empty database has no atomic batches.
+/// `indl`, for the field of the database's header that names the application. Storing it makes the
+/// database's first page, because a database without pages has no atomic batches.
 const APPLICATION_ID: u32 = u32::from_be_bytes(*b"indl");
 
 /// A real SQLite, whose database lies in persistent memory.
@@ -148,9 +148,9 @@ pub struct Sqlite {
     seed: u64,
     script: Arc<Script>,
     parts: Vec<Range<u64>>,
-    /// What populating, or a power failure and recovery, left in each part.
+    /// The file in each part, as populating, or a power failure and recovery, left it.
     populated: Vec<Vec<u8>>,
-    /// The file on which each pass begins of a script that is measured whole.
+    /// The file on which each pass of a script that is measured whole begins.
     empty: Arc<[u8]>,
     /// Whether a power failure and recovery have left the databases.
     reopened: bool,
@@ -219,9 +219,9 @@ impl Workload for Sqlite {
         on_large_stack(|| files.into_iter().enumerate().try_for_each(check))?
     }
 
-    /// SQLite opens each database as it was left, and the script goes on from its first measured
-    /// statement (which finds an empty database, if the script is measured whole), with a `:n` that
-    /// no life before has had.
+    /// Has SQLite open each database as it was left. The script goes on from its first measured
+    /// statement (on an empty database, if the script is measured whole), with a `:n` that no
+    /// earlier life has had.
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         self.check(image)?;
         self.populated = self.recovered(image)?;
@@ -232,8 +232,8 @@ impl Workload for Sqlite {
     }
 }
 
-/// Does something with SQLite on a stack that has room for its recursion: a thread's may be smaller
-/// than that of the programs.
+/// Does some work with SQLite on a stack that has room for its recursion, since a thread's stack
+/// may be smaller than that of the programs.
 fn on_large_stack<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     on_program_stack(work).map_err(|error| format!("the host has no room for a stack: {error}"))
 }
@@ -248,7 +248,7 @@ impl Sqlite {
         self.parts.iter().enumerate().map(file).collect()
     }
 
-    /// What one core runs in the measured region.
+    /// Returns the runner of one core in the measured region.
     fn measured(&self, core: CoreId) -> Step<Runner> {
         let place = usize::from(core.0);
         let (Some(part), Some(bytes)) = (self.parts.get(place), self.populated.get(place)) else {
@@ -292,9 +292,9 @@ impl Sqlite {
         Ok(file.bytes().to_vec())
     }
 
-    /// Whether a file is a database in which nothing is wrong, as the script's connections see it:
-    /// one that ignores constraints has rows that break them. If it is not, and a constraint has
-    /// asked for something else than its row, nothing can be known of any.
+    /// Checks that a file is a sound database, as the script's connections see it: a connection
+    /// that ignores constraints may leave rows that break them. If the check fails and a constraint
+    /// has asked for more than its row, the check is repeated without constraints.
     fn integrity(&self, bytes: Vec<u8>) -> Result<(), String> {
         let random = Random::new(0, CoreId(0), "check");
         let connection = Connection::over(bytes, random).map_err(|stop| format!("{stop:?}"))?;

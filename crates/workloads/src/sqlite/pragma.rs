@@ -1,4 +1,4 @@
-//! The pragmas of a script: which there may be, and what becomes of them.
+//! The pragmas of a script: which ones are possible, and how each is treated.
 
 use super::words;
 use crate::spelling::{closest_first, meant};
@@ -40,8 +40,8 @@ const SET: [&str; 10] = [
 /// Pragmas whose value is kept in the database.
 const KEPT: [&str; 1] = ["user_version"];
 
-/// Pragmas of what the workload has decided, the values that ask for just that, and why there are
-/// no others.
+/// Pragmas whose values the workload has decided, the values that ask for the same, and the reason
+/// why others are impossible.
 const DECIDED: [(&str, &[&str], &str); 12] = [
     ("application_id", &[], "the workload signs its databases with it"),
     ("auto_vacuum", &["none", "0"], "the database has its first page already, with NONE"),
@@ -65,7 +65,7 @@ const DECIDED: [(&str, &[&str], &str); 12] = [
     ),
 ];
 
-/// What becomes of a pragma.
+/// The treatment of a pragma.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pragma {
     /// It asks, and is a statement like any other.
@@ -74,15 +74,15 @@ pub(super) enum Pragma {
     Sets,
     /// It changes the database.
     Changes,
-    /// It asks for what is so anyway, and is passed over.
+    /// It asks for a value that holds anyway, and is skipped.
     IsSo,
 }
 
 impl Pragma {
-    /// Reads what follows the word `PRAGMA`; also says the pragma's name.
+    /// Reads the text after the word `PRAGMA`; also returns the pragma's name.
     ///
     /// # Errors
-    /// A sentence that says why it is not possible, or which are.
+    /// A sentence that says why it is not possible, or which pragmas are.
     pub(super) fn read(text: &str) -> Result<(String, Pragma), String> {
         let (name, value) = name_and_value(text);
         let is_in = |names: &[&str]| names.contains(&name.as_str());

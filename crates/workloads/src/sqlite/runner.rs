@@ -1,4 +1,4 @@
-//! What one core runs: the script's statements, on a connection.
+//! The program of one core: the script's statements, on a connection.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ pub(super) struct Runner {
     pub(super) own_settings: Vec<String>,
     /// The file on which each pass begins, if the script is measured whole.
     pub(super) empty: Arc<[u8]>,
-    /// Whether a pass is under way, or else the next one is to begin on the empty file.
+    /// Whether a pass is under way; otherwise the next one is to begin on the empty file.
     begun: bool,
     /// The measured statements that are prepared.
     plans: Vec<Option<Plan>>,
     /// The measured statement that is next.
     next: usize,
-    /// How often it was the first one's turn; 0 while the first part runs.
+    /// The number of the pass over the measured statements; 0 while the first part runs.
     pass: u64,
-    /// Transactions that were completed, and the number of the first.
+    /// The completed transactions, counted from the number of the first one.
     number: i64,
     /// Draws `:random`.
     random: Random,
@@ -91,15 +91,15 @@ impl Runner {
         self.reason(result)
     }
 
-    /// Readies what is measured; `:n` begins at a number. In a second part the pragmas of the first
-    /// part hold again, and statements are prepared; one that needs what another makes is prepared
-    /// when it is its turn, as are all of a script that is measured whole.
+    /// Prepares the measured part; `:n` begins at a number. In a second part the pragmas of the
+    /// first part are set again, and statements are prepared; one that needs something that another
+    /// makes is prepared at its turn, as are all of a script that is measured whole.
     pub(super) fn begin_measured(&mut self, first_number: i64) -> Step {
         (self.number, self.pass) = (first_number, 1);
         let script = Arc::clone(&self.script);
         if script.whole {
             self.plans = script.measured.iter().map(|_| None).collect();
-            // What a power failure has left is emptied first.
+            // A database that a power failure has left is emptied first.
             self.begun = *self.connection.file().bytes() == *self.empty;
             return if self.begun { self.begin_pass() } else { Ok(()) };
         }
@@ -117,8 +117,8 @@ impl Runner {
         self.own_settings.iter().try_for_each(|pragma| self.set(pragma))
     }
 
-    /// Has a script that is measured whole begin on an empty database and another connection;
-    /// whether that took a transaction of the design.
+    /// Begins a pass of a script that is measured whole, on an empty database and another
+    /// connection. Returns whether that took a transaction of the design.
     fn begin_anew(&mut self, pm: &mut Pm<'_>) -> Step<bool> {
         let emptied = self.connection.file().become_bytes(&self.empty, pm)?;
         self.connection = Rc::new(self.connection.open_again()?);
@@ -129,13 +129,14 @@ impl Runner {
         Ok(emptied)
     }
 
-    /// Has the settings hold with which a pass begins.
+    /// Sets the pragmas with which a pass begins.
     fn begin_pass(&mut self) -> Step {
         self.set_own()?;
         self.run_settings()
     }
 
-    /// Runs the pragmas that are next and set something; there is another statement in the script.
+    /// Runs the next statements as long as they are pragmas that set something. The script has at
+    /// least one other statement.
     fn run_settings(&mut self) -> Step {
         let script = Arc::clone(&self.script);
         while let Some(pragma) = script.measured.get(self.next).filter(|next| next.sets()) {
@@ -168,7 +169,8 @@ impl Runner {
         result.map_err(|what| self.wrong(statement, what))
     }
 
-    /// What is wrong with a statement; one that was right before may not stand being repeated.
+    /// Returns the error of a statement, with the pass, since a statement may fail only when it is
+    /// repeated.
     fn wrong(&self, statement: &Statement, mut what: String) -> Stop {
         if self.pass > 1 && self.script.whole {
             what += &format!(" (in pass {})", self.pass);
@@ -191,7 +193,7 @@ impl Runner {
         };
         let result = self.run(statement, &plan);
         if self.script.whole {
-            // Its turn comes again on another connection.
+            // It is run again only on another connection.
             self.connection.finalize(plan.prepared);
         } else {
             self.plans[at] = Some(plan);
@@ -203,7 +205,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs statements up to the end of a transaction, and what sets something behind it.
+    /// Runs statements up to the end of a transaction, and the pragmas after it that set something.
     fn run_transaction(&mut self) -> Step {
         let script = Arc::clone(&self.script);
         let begins = self.next;
@@ -219,14 +221,14 @@ impl Runner {
         }
     }
 
-    /// How many of the measured statements the pass that is under way has run, or the last one.
+    /// Returns how many of the measured statements the current pass, or the last one, has run.
     #[cfg(test)]
     pub(super) fn ran(&self) -> usize {
         if self.begun { self.next } else { self.script.measured.len() }
     }
 
-    /// The result, or the reason behind it: an operation on the file failed, and what SQLite said
-    /// about that is less to the point.
+    /// Returns the result, or the reason of a failed operation on the file, which says more than
+    /// SQLite's error.
     fn reason(&self, result: Step) -> Step {
         self.connection.file().stop.clone().map_or(result, Err)
     }

@@ -10,13 +10,13 @@ use super::pragma::Pragma;
 use super::words::{self, BYTE_ORDER_MARK};
 use crate::rng::Random;
 
-/// The script that is run if the user brings none, and its name.
+/// The script that is run by default, and its name.
 const DEFAULT: (&str, &str) = ("default.sql", include_str!("default.sql"));
 /// The line between the two parts, as messages name it.
 pub(super) const MARKER: &str = "-- measured";
 
-/// Statements that the rehearsal runs: they cost nothing on empty tables, which all are that it
-/// makes, and later statements need what they make.
+/// Statements that the rehearsal runs, because later statements need what they make. They cost
+/// nothing, since all tables of the rehearsal are empty.
 const REHEARSED: [&str; 10] = [
     "ALTER",
     "ANALYZE",
@@ -37,7 +37,7 @@ const REFUSED: [(&str, &str); 3] = [
     ("VACUUM", "it rewrites and cuts the file outside of an atomic batch"),
 ];
 
-/// What stands for a named parameter of a statement.
+/// The value of a named parameter of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variable {
     /// `:random`, uniform over the integers from 0 to 2^63 - 1, new for each execution.
@@ -51,10 +51,10 @@ pub(super) enum Variable {
 }
 
 impl Variable {
-    /// The variable of that name, colon included.
+    /// Returns the variable with a name, colon included.
     ///
     /// # Errors
-    /// A sentence that says which there are.
+    /// A sentence that lists the variables.
     pub(super) fn named(name: Option<&str>) -> Result<Variable, String> {
         match name {
             Some(":random") => Ok(Variable::Random),
@@ -78,7 +78,7 @@ pub(super) struct Statement {
     pub(super) line: usize,
     /// Its first word, in capitals.
     pub(super) keyword: String,
-    /// What becomes of it, if it is a pragma.
+    /// Its treatment, if it is a pragma.
     pub(super) pragma: Option<Pragma>,
 }
 
@@ -89,9 +89,9 @@ pub(super) struct Script {
     name: String,
     /// Whether no line divides it: all is measured, and each pass begins on an empty database.
     pub(super) whole: bool,
-    /// What fills the database.
+    /// The statements that fill the database.
     pub(super) populate: Vec<Statement>,
-    /// What is measured, and repeated.
+    /// The statements that are measured, and repeated.
     pub(super) measured: Vec<Statement>,
 }
 
@@ -124,7 +124,7 @@ impl Script {
         all.map(|statement| statement.sql.as_str()).chain(ignored)
     }
 
-    /// What is wrong in a line of this script.
+    /// Returns the error for a line of this script.
     pub(super) fn wrong(&self, line: usize, what: impl std::fmt::Display) -> Stop {
         Stop::Input(format!("script `{}`, line {line}: {what}", self.name))
     }
@@ -179,7 +179,7 @@ impl Script {
     /// Where the marker's line begins, and its number.
     fn find_marker(&self, text: &str) -> Step<Option<(usize, usize)>> {
         let (mut found, mut begins) = (None, 0);
-        // Where what is enclosed ends that a line above began: a comment, a string.
+        // The end of the comment or string that a line above began.
         let mut open = 0;
         for (line, content) in (1..).zip(text.split_inclusive('\n')) {
             let ends = begins + content.len();
@@ -202,8 +202,8 @@ impl Script {
         Ok(found)
     }
 
-    /// Cuts a text that begins at `line` into its statements, which may set something if that holds
-    /// from an empty database on.
+    /// Cuts a text that begins at `line` into its statements; with `may_set` they may be pragmas
+    /// that set something.
     fn cut(&self, mut text: &str, mut line: usize, may_set: bool) -> Step<Vec<Statement>> {
         let mut statements = Vec::new();
         loop {
@@ -239,7 +239,7 @@ impl Statement {
         self.pragma == Some(Pragma::Sets)
     }
 
-    /// The statement that a text is, if it is one that a script may have in this part.
+    /// Returns a text as a statement, if a script may have it in this part.
     fn allowed(sql: String, line: usize, may_set: bool) -> Result<Statement, String> {
         let keyword = words::word(&sql).to_ascii_uppercase();
         if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == keyword) {
@@ -261,14 +261,14 @@ impl Statement {
     }
 }
 
-/// A script's statements on an empty database in host memory, where every one is prepared, in
-/// order, so that a wrong one is told before anything runs.
+/// An empty database in host memory on which all statements of a script are prepared in order, so
+/// that a wrong one is reported before anything runs.
 struct Rehearsal<'a> {
     script: &'a Script,
     database: Connection,
-    /// The line in which the transaction begins that is open.
+    /// The line in which the open transaction begins.
     begun: Option<usize>,
-    /// The line of the statement with which there was something temporary.
+    /// The line of the first statement that made something temporary.
     temporary: Option<usize>,
 }
 
@@ -298,18 +298,18 @@ impl Rehearsal<'_> {
         Ok(())
     }
 
-    /// A statement that makes what this one makes, and no rows: what is selected there may be
-    /// anything, and have no end without the rows and the parameters that it counts on.
+    /// Returns a statement that makes the same table without its rows, because the query may have
+    /// no end without the rows and the parameters on which it counts.
     fn without_rows<'a>(&self, sql: &'a str) -> Result<Cow<'a, str>, String> {
         let Some((table, select)) = words::table_as(sql) else { return Ok(Cow::Borrowed(sql)) };
         let select = select.trim_end().trim_end_matches(';');
-        // The columns of a subquery have the names that those of a table get.
+        // The columns of a subquery have the same names as those of a table made from it.
         let columns = self.database.columns(&format!("SELECT * FROM ({select}\n)"))?;
         let quoted = columns.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
         Ok(Cow::Owned(format!("{table}({})", quoted.collect::<Vec<_>>().join(", "))))
     }
 
-    /// Between the parts no transaction is open, and nothing temporary is to be kept.
+    /// Checks that the first part leaves no open transaction, and nothing temporary.
     fn end_first_part(&self) -> Step {
         self.end()?;
         let Some(line) = self.temporary else { return Ok(()) };
@@ -326,12 +326,12 @@ impl Rehearsal<'_> {
     }
 }
 
-/// What a line is to the two parts.
+/// The role of a line as the marker between the two parts.
 enum Marker {
     None,
-    /// It is a letter away from the line between them, and would be passed over as a comment.
+    /// It differs from the marker by a letter, and would be skipped as a comment.
     Slip,
-    /// It is the line between them: `--measured`, `-- Measured` and so on.
+    /// It is the marker: `--measured`, `-- Measured` and so on.
     Divides,
 }
 

@@ -1,4 +1,4 @@
-//! What cannot be seen from outside: journals, and SQLite taken out of its batches.
+//! Behaviour that tests outside of this crate cannot see: journals, and writes outside of batches.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn the_tables_are_those_of_an_ordinary_database() {
 
     assert!(tables(&runner.connection)[1].len() > 2_000);
     assert!(tables(&runner.connection) == tables(&connection), "the tables are the same");
-    // What lies in memory is what the connection sees.
+    // The connection sees the database as it is in memory.
     let image = model::image::Image::over(&view.pm);
     let bytes = super::file::recovered(&image, &workload.parts[0]).expect("it is there");
     let recovered = Connection::over(bytes, random("")).expect("it opens");
@@ -143,7 +143,7 @@ fn without_a_marker_everything_is_measured() {
     }
 }
 
-/// It would be passed over as a comment, and what fills the database be measured.
+/// The line would be skipped as a comment, and the statements that fill the database be measured.
 #[test]
 fn a_line_that_is_a_letter_away_from_the_marker_is_refused() {
     let refused = |text: &str| {
@@ -200,7 +200,7 @@ const WHOLE: &[(&str, usize)] = &[
     ("SELECT 1; SELECT 2;", 2),
 ];
 
-/// Everything that a database holds.
+/// Returns all contents of a database.
 fn dump(connection: &Connection) -> Vec<String> {
     let ask = |sql: &str| connection.query(sql).expect("it can be asked");
     let mut all = ask("SELECT name || ' ' || quote(sql) FROM sqlite_schema ORDER BY name");
@@ -250,7 +250,7 @@ fn a_script_without_a_marker_begins_each_pass_on_an_empty_database() {
     }
 }
 
-/// Memory behind a file that was emptied holds what it held: in a later life it is not known.
+/// Memory behind an emptied file keeps its old contents, which a later life does not know.
 #[test]
 fn a_later_life_begins_on_an_empty_database_whatever_lies_behind_it() {
     let text = "CREATE TABLE t(v); INSERT INTO t VALUES(zeroblob(9000));\n\
@@ -304,7 +304,7 @@ fn foreign_keys_are_looked_at_when_a_script_asks_for_it() {
     assert!(asked.ends_with("line 2: FOREIGN KEY constraint failed"), "{asked}");
 }
 
-/// What ends with the rows and numbers of a run need not end without them.
+/// A query that ends with the rows and numbers of a run need not end without them.
 #[test]
 fn a_table_made_of_a_query_is_rehearsed_without_its_rows() {
     let counts = "WITH RECURSIVE c(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM c";
@@ -322,7 +322,7 @@ fn a_table_made_of_a_query_is_rehearsed_without_its_rows() {
     }
 }
 
-/// Whatever they are called: statements that follow name them.
+/// Later statements name the columns, whatever names these have.
 #[test]
 fn a_table_made_of_a_query_is_rehearsed_with_its_columns() {
     for (query, columns) in [
@@ -367,7 +367,7 @@ fn the_clock_begins_with_2026() {
     assert_eq!(held, ["2026-01-01 00:00:00"; 2]);
 }
 
-/// What says of the same row something else each time says nothing of the file.
+/// A constraint whose result differs each time for the same row proves nothing about the file.
 #[test]
 fn a_constraint_that_does_not_follow_from_its_row_is_not_checked() {
     for constraint in [

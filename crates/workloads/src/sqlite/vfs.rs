@@ -1,5 +1,5 @@
 //! The virtual file system through which SQLite reaches the database in persistent memory: C
-//! callbacks that find their state, and no more.
+//! callbacks that look up their state and act on the file.
 //!
 //! Each connection has a file system of its own, registered under a name of its own, whose
 //! `pAppData` is the connection's [`Shared`] state. So nothing is global but SQLite's own list of
@@ -40,14 +40,14 @@ pub(super) struct Costs {
     pub(super) instructions_per_commit: u64,
 }
 
-/// What a connection and its callbacks share.
+/// The state that a connection and its callbacks share.
 pub(super) struct Shared {
     /// The database's file.
     pub(super) file: RefCell<File>,
     /// Random numbers for SQL's `random()` and `randomblob()`.
     pub(super) random: RefCell<Random>,
-    /// Whether SQL has asked for what does not follow from what it was told: random numbers, or
-    /// what the connection did before.
+    /// Whether SQL has asked for something that does not follow from its arguments: random numbers,
+    /// or the connection's past.
     pub(super) asked_beyond: Cell<bool>,
     /// Instructions between the operations on the file.
     pub(super) costs: Costs,
@@ -77,7 +77,7 @@ impl Shared {
     pub(super) fn with_pm<T>(&self, pm: &mut Pm<'_>, body: impl FnOnce() -> T) -> T {
         assert!(self.pm.get().is_null(), "one transaction at a time runs on a connection");
         self.running.set(true);
-        // The lifetime is forgotten here; `lent` ends within it and takes the pointer back.
+        // The lifetime is erased here; `lent` is dropped within it and clears the pointer.
         self.pm.set(ptr::from_mut(pm).cast());
         let lent = Lent { shared: self };
         let value = body();
@@ -102,13 +102,13 @@ impl Shared {
 
     fn pm<T>(&self, body: impl FnOnce(Option<&mut Pm<'_>>) -> T) -> T {
         // SAFETY: The pointer is null, or `with_pm` set it from a `&mut Pm` that outlives the time
-        // for which it is set and that nobody uses meanwhile but the callbacks of this connection.
-        // They do not overlap: none of them calls SQLite, and SQLite calls one after the other.
+        // for which it is set and that only the callbacks of this connection use meanwhile. They do
+        // not overlap: none of them calls SQLite, and SQLite calls one after the other.
         body(unsafe { self.pm.get().as_mut() })
     }
 
-    /// Does something with the database's file. The reason of a failure is kept in the file, which
-    /// from then on fails every operation; SQLite is told that there was one.
+    /// Operates on the database's file. The reason of a failure is kept in the file, whose
+    /// operations all fail from then on; SQLite hears only that there was a failure.
     fn on_file<T>(&self, act: impl FnOnce(&mut File, Option<&mut Pm<'_>>) -> Step<T>) -> Option<T> {
         let mut file = self.file.borrow_mut();
         if file.stop.is_some() {
@@ -124,7 +124,7 @@ impl Shared {
     }
 }
 
-/// The callbacks have a `pm` for as long as this lives, also if a panic ends that.
+/// The guard during whose life the callbacks have a `pm`; it is also dropped by a panic.
 struct Lent<'a> {
     shared: &'a Shared,
 }
@@ -187,8 +187,8 @@ impl Vfs {
             xNextSystemCall: None,
         };
         let raw = Box::into_raw(Box::new(vfs));
-        // SAFETY: It stays where it is until it is unregistered, and the functions that it lacks
-        // are those that load extensions, which no connection may.
+        // SAFETY: It is not moved until it is unregistered, and the functions that it lacks are
+        // those that load extensions, which no connection may do.
         let result = unsafe { ffi::sqlite3_vfs_register(raw, 0) };
         assert_eq!(result, ffi::SQLITE_OK, "SQLite registers a file system");
         Vfs { raw, name, _shared: Rc::clone(shared) }
@@ -267,8 +267,8 @@ unsafe fn handle<'a>(file: *mut ffi::sqlite3_file) -> (&'a Shared, Option<&'a mu
     }
 }
 
-// What follows is called by SQLite, which keeps the rules that `state` and `handle` ask for, and
-// whose other pointers are valid for the lengths that it passes along with them.
+// SQLite calls the functions below. It keeps the rules of `state` and `handle`, and its other
+// pointers are valid for the lengths that it passes along with them.
 
 unsafe extern "C-unwind" fn open(
     vfs: *mut ffi::sqlite3_vfs,
@@ -452,8 +452,8 @@ unsafe extern "C-unwind" fn write(
     ffi::SQLITE_OK
 }
 
-/// What SQLite is told: that the disk is full, whatever failed. After any other failure of a batch
-/// it would try again with a journal.
+/// Returns SQLite's code for a result. Every failure is reported as a full disk, because after any
+/// other failure of a batch SQLite would try again with a journal.
 fn told(done: Option<()>) -> c_int {
     done.map_or(ffi::SQLITE_FULL, |()| ffi::SQLITE_OK)
 }

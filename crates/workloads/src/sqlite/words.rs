@@ -1,13 +1,13 @@
-//! The text of a script as SQLite reads it: what is blank, what is enclosed, words, and where a
-//! statement ends. What is taken for another word here than there would get past the guards.
+//! The text of a script as SQLite reads it: blanks, comments and quotes, words, and the ends of
+//! statements. A statement that is read otherwise here than by SQLite would get past the guards.
 
 use super::connection;
 
-/// The mark that some editors begin a file with. For SQLite it is white space, anywhere.
+/// The mark with which some editors begin a file. For SQLite it is white space, anywhere.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// How many bytes of white space and comments a text begins with. A vertical tab is white space
-/// for SQLite only after other white space, and alone an error, which it may stay.
+/// Returns the number of bytes of white space and comments with which a text begins. A vertical tab
+/// is white space for SQLite only after other white space; alone it is an error, also here.
 pub(super) fn blank(text: &str) -> usize {
     let is_space = |letter: char| matches!(letter, ' ' | '\t'..='\r' | BYTE_ORDER_MARK);
     let mut rest = text.trim_start_matches(is_space);
@@ -17,8 +17,8 @@ pub(super) fn blank(text: &str) -> usize {
     text.len() - rest.len()
 }
 
-/// How many bytes the comment, string or quoted name has that a text begins with, or 0. One that
-/// does not end has all of them.
+/// Returns the bytes of the comment, string or quoted name with which a text begins, or 0. One that
+/// does not end has all bytes of the text.
 fn enclosed(text: &str) -> usize {
     let (opening, closing) = match text.as_bytes() {
         [b'-', b'-', ..] => (2, "\n"),
@@ -42,7 +42,7 @@ pub(super) fn outside(text: &str, mut at: usize, ends: usize) -> usize {
     at
 }
 
-/// The word that a text begins with: letters, digits, and what else a name may have.
+/// Returns the word with which a text begins: letters, digits, and other letters of names.
 pub(super) fn word(text: &str) -> &str {
     let is_of_word = |letter: char| {
         letter.is_ascii_alphanumeric() || matches!(letter, '_' | '$') || !letter.is_ascii()
@@ -50,7 +50,7 @@ pub(super) fn word(text: &str) -> &str {
     &text[..text.find(|letter| !is_of_word(letter)).unwrap_or(text.len())]
 }
 
-/// The first word, mark, or what is in quotes, behind what is blank; and what follows it.
+/// Returns the first word, mark or quoted name after blanks, and the text after it.
 pub(super) fn next(text: &str) -> (&str, &str) {
     let text = &text[blank(text)..];
     let quoted = enclosed(text);
@@ -72,7 +72,7 @@ pub(super) fn explained(text: &str) -> &str {
     word
 }
 
-/// What stands before and behind the `AS` of a statement, if that is a `CREATE TABLE ... AS`.
+/// Returns the texts before and after the `AS` of a statement, if it is a `CREATE TABLE ... AS`.
 pub(super) fn table_as(statement: &str) -> Option<(&str, &str)> {
     let (create, mut rest) = next(statement);
     let (mut word, mut after) = next(rest);
@@ -96,8 +96,8 @@ pub(super) fn table_as(statement: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// How many bytes the statement has that a text begins with, semicolon included, if it has one. A
-/// semicolon in a string, a comment or a trigger's body does not complete it.
+/// Returns the bytes of the statement with which a text begins, semicolon included, or `None` if
+/// it has none. A semicolon in a string, a comment or a trigger's body does not complete it.
 pub(super) fn statement(text: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(next) = text[at..].find([';', '-', '/', '[', '\'', '"', '`']) {

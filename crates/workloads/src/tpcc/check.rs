@@ -1,17 +1,17 @@
-//! The consistency conditions of TPC-C (3.3.2) that New-Order alone keeps or could break, and what
-//! else follows from the columns.
+//! The consistency conditions of TPC-C (3.3.2) that New-Order alone keeps or could break, and
+//! further ones that follow from the columns.
 //!
 //! 2, 3: orders of a district are numbered without a gap up to its next order number, and so are
 //! its new orders, from the first undelivered one on. 4, 6: an order has as many lines as it says,
-//! numbered from 1 on. 5, 7: an order has no carrier, and its lines no date of delivery, just if it
-//! is among the new orders. Beyond these: of a district's orders those of one core are in the order
-//! in which it entered them, the counts of a stock row are the sums over the order lines that it
-//! supplied since the start, its quantity follows from them, and every column that follows from its
-//! key is what it should be. Conditions 1 and 8 to 12 are about payments.
+//! numbered from 1 on. 5, 7: an order has no carrier, and its lines no date of delivery, if and
+//! only if it is among the new orders. Beyond these: the orders of one core in a district are in
+//! the order in which it entered them, the counts of a stock row are the sums over the order lines
+//! that it supplied since the start, its quantity follows from them, and every column that follows
+//! from its key has that value. Conditions 1 and 8 to 12 are about payments.
 //!
-//! Of a database without order lines, or of which newer orders have taken the places of some since
-//! the start, less is known: a stock row has to agree with itself, and all of them together say how
-//! many lines the orders have.
+//! Less can be checked in a database without order lines, or in which newer orders have replaced
+//! orders since the start: each stock row must be consistent in itself, and all of them together
+//! give the number of lines of the orders.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -73,26 +73,26 @@ pub fn check(database: &Database, walk: &mut Walk<'_>) -> Result<Vec<u64>, Strin
     Ok(stamps)
 }
 
-/// What a database says of orders since the start.
+/// The orders of a database since the start.
 struct Books {
-    /// What their lines say, of each stock row.
+    /// The sums over their lines, for each stock row.
     sold: Vec<Sold>,
-    /// How many lines they have.
+    /// The number of their lines.
     lines: u64,
-    /// Whether all of them are there.
+    /// Whether all of these orders are there.
     is_complete: bool,
-    /// Whether their lines are.
+    /// Whether their lines are stored.
     has_lines: bool,
 }
 
 impl Books {
-    /// Whether the lines say all of a stock row.
+    /// Whether the lines determine the counts of a stock row.
     fn is_exact(&self) -> bool {
         self.is_complete && self.has_lines
     }
 }
 
-/// What was taken from a stock row.
+/// The sales from a stock row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sold {
     quantity: u64,
@@ -105,7 +105,7 @@ fn sold_index(scale: Scale, warehouse: u64, item: u64) -> usize {
 }
 
 impl Sold {
-    /// What its counts say.
+    /// Reads the counts of a stock row.
     fn of(walk: &Walk<'_>, row: u64, columns: StockColumns) -> Sold {
         let [quantity, orders, remote] =
             [columns.year_to_date, columns.orders, columns.remote_orders]
@@ -113,8 +113,8 @@ impl Sold {
         Sold { quantity, orders, remote }
     }
 
-    /// Checks the counts of a stock row against what order lines say: all if they are exact, and
-    /// the least that was taken if not.
+    /// Checks the counts of a stock row against the sums over order lines, which are exact, or else
+    /// lower bounds.
     fn check(&self, counts: Sold, is_exact: bool) -> Result<(), String> {
         let Sold { quantity: sold, orders, remote } = counts;
         if is_exact {
@@ -133,10 +133,10 @@ impl Sold {
     }
 }
 
-/// Checks what is left of a stock of which so many were sold.
+/// Checks the quantity that is left of a stock of which so many were sold.
 fn check_quantity(quantity: u64, sold: u64, warehouse: u64, item: u64) -> Result<(), String> {
-    // Each order took its quantity, and each refill gave as much: the rest of a division says what
-    // is there.
+    // Each order takes its quantity, and each refill gives `REFILL`, so the quantity is known
+    // modulo `REFILL`.
     let first = constant::quantity(warehouse, item);
     let fits = (QUANTITY_MIN..=QUANTITY_MAX).contains(&quantity)
         && (quantity + sold % REFILL) % REFILL == first % REFILL;
@@ -156,14 +156,14 @@ struct Place {
 
 /// The orders of a district.
 struct Orders {
-    /// The number of the first one that is there.
+    /// The number of the first order that is there.
     first: u64,
-    /// All that are there, by their numbers.
+    /// All orders that are there, by their numbers.
     found: Vec<Found>,
 }
 
 impl Orders {
-    /// The number of the last one.
+    /// Returns the number of the last order.
     fn last(&self) -> u64 {
         self.first + self.found.len() as u64 - 1
     }
@@ -173,7 +173,7 @@ impl Orders {
     }
 }
 
-/// An order that was found, its row's address, and what its lines say.
+/// An order that was found: its row's address, its row, and a summary of its lines.
 struct Found {
     row: u64,
     order: OrderRow,
@@ -363,7 +363,7 @@ fn must_count(numbers: impl Iterator<Item = u64>, first: u64, what: &str) -> Res
     Ok(())
 }
 
-/// Of the orders of each core, by number, each must have been entered after those before it.
+/// Each order of a core, by number, must have been entered after the core's orders before it.
 fn must_follow(orders: impl Iterator<Item = (u64, u64)>) -> Result<(), String> {
     let mut last = BTreeMap::new();
     for (number, entered) in orders {
@@ -379,7 +379,7 @@ fn must_be(found: u64, expect: u64, what: &str) -> Result<(), String> {
     if found == expect { Ok(()) } else { Err(format!("{what} is {found} instead of {expect}")) }
 }
 
-/// The words of a row must be what follows from its key.
+/// The words of a row must be those that follow from its key.
 fn must_hold(
     walk: &Walk<'_>,
     row: u64,

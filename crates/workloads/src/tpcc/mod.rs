@@ -12,12 +12,12 @@
 //! its orders, and locks for groups of stock rows. Blocks lie alone in their lines, so a lock
 //! covers whole lines.
 //!
-//! What differs from the standard, beside its size: only New-Order is run, and a terminal does not
-//! think. By default a transaction reads all items before it writes, so that one that is rolled
-//! back has nothing to undo, and ends without a store; `item_reads=in_turn` has the standard's
-//! order (2.4.2.2), in which it has stored all but the last line when it is aborted. A B-tree
-//! stands for the B+-tree of some papers: New-Order scans nothing, so links between leaves would
-//! never be followed.
+//! The differences from the standard, beside its size: only New-Order is run, and terminals have no
+//! think time. By default a transaction reads all items before it writes, so that one that is
+//! rolled back has nothing to undo, and ends without a store; `item_reads=in_turn` has the
+//! standard's order (2.4.2.2), in which all but the last line have been stored when the transaction
+//! is aborted. A B-tree stands for the B+-tree of some papers, since New-Order scans nothing and
+//! would never follow links between leaves.
 //!
 //! Public suites of persistent-memory benchmarks take less from the standard: `rows=lean` stores no
 //! order lines and reads neither customers nor texts, and with `index=array` a row is found without
@@ -44,12 +44,11 @@ use crate::walk::Walk;
 use new_order::{Inputs, Order, Terminal};
 use schema::{Database, LINES_MAX, LINES_MIN, Loader, Scale, StockColumns};
 
-/// Of the machine's items, one in so many is an item of a warehouse, if the user does not say: a
-/// database has between four and five times as many rows as items, so that the rows are about as
-/// many as the machine says.
+/// The machine's items for each item of a warehouse, by default: a database has between four and
+/// five times as many rows as items, so that it has about as many rows as the machine has items.
 const ROWS_OF_AN_ITEM: u64 = 5;
-/// The fewest items of a warehouse, if the user does not say (ours: a machine for crash tests says
-/// 24 items, of which nothing would be left).
+/// The fewest items of a warehouse by default (ours: a machine for crash tests has 24 items, which
+/// would leave next to none).
 const ITEMS_MIN: u64 = 10;
 /// The standard's 3,000 customers and 3,000 first orders of a district for its 100,000 items.
 const PER_HUNDRED_ITEMS: u64 = 3;
@@ -130,7 +129,7 @@ impl Declared for Tpcc {
             0 => u64::from(site.cores),
             warehouses => warehouses,
         };
-        // What a database holds many of are warehouses.
+        // The items of the plan are warehouses.
         let plan = Plan::new(warehouses, params.shared == 1, site);
         let heaps = Heap::of_site(site, Alignment::Line);
         let stamps = (0..heaps.len()).map(Stamps::new).collect();
@@ -159,8 +158,8 @@ impl Tpcc {
         }
     }
 
-    /// The warehouses at which the terminal of a core takes orders: those of its own database, and
-    /// of a shared one every `cores`th, or the one that it shares with other cores.
+    /// Returns the warehouses at which the terminal of a core takes orders: all of its own
+    /// database; of a shared one every `cores`th, or the one that it shares with other cores.
     fn homes(&self, core: CoreId) -> Vec<u64> {
         let (warehouses, cores) = (self.scale.warehouses, u64::from(self.plan.site.cores));
         let core = u64::from(core.0);

@@ -1,4 +1,4 @@
-//! The New-Order transaction (TPC-C 2.4), and what a terminal draws for it.
+//! The New-Order transaction (TPC-C 2.4), and the random inputs that a terminal draws for it.
 
 use std::sync::Arc;
 
@@ -16,13 +16,14 @@ use crate::rng::{Random, mix};
 /// Instructions for each order line beside loads, stores and searches: the stock rule, the amount,
 /// and looking for a word in two texts of 50 bytes, 16 bytes at a time. Ours.
 const LINE_WORK: u64 = 40;
-/// The standard's A and 1, and the count that it belongs to, of customers and of items (2.1.6).
+/// The standard's A plus 1, and the count to which it belongs, for customers and for items (2.1.6).
 pub const CUSTOMERS_SHARE: (u64, u64) = (1_024, 3_000);
 pub const ITEMS_SHARE: (u64, u64) = (8_192, 100_000);
 /// Locks of a warehouse's stock (ours: the lines of two orders that meet are seldom in one group).
 const STOCK_LOCKS: u64 = 64;
 
-/// How many locks a shared database has: of each district, and of each warehouse's stock.
+/// Returns the number of locks of a shared database: for each district, and for each warehouse's
+/// stock.
 pub fn locks(scale: Scale) -> u64 {
     scale.warehouses * (scale.districts + STOCK_LOCKS)
 }
@@ -38,7 +39,8 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// For a database of this size. The constants of the non-uniform draws follow from the seed.
+    /// Makes the inputs for a database of this size. The constants of the non-uniform draws follow
+    /// from the seed.
     pub fn new(seed: u64, scale: Scale, remote_percent: u64, rollback_percent: u64) -> Inputs {
         Inputs {
             scale,
@@ -81,8 +83,9 @@ pub struct NonUniform {
 }
 
 impl NonUniform {
-    /// Over `count` numbers. The standard's A is 1 less than a power of two; for a `count` of its
-    /// own this is the largest one whose `share` of the count is at most the standard's.
+    /// Makes the distribution over `count` numbers. The standard's A is 1 less than a power of two;
+    /// for another `count` A is the largest such number whose share of the count is at most the
+    /// standard's `share`.
     pub fn new(count: u64, share: (u64, u64), random: u64) -> NonUniform {
         let most = (1 << (count * share.0 / share.1).max(1).ilog2()) - 1;
         NonUniform { count, most, constant: random % (most + 1) }
@@ -95,27 +98,28 @@ impl NonUniform {
     }
 }
 
-/// What a customer orders. Warehouses and districts are counted from 0, the rest from 1.
+/// An order of a customer. Warehouses and districts are counted from 0, the rest from 1.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
     /// The warehouse at which it is taken.
     pub warehouse: u64,
-    /// The district of it.
+    /// The district of that warehouse.
     pub district: u64,
     /// The customer.
     pub customer: u64,
-    /// What is ordered.
+    /// The lines of the order.
     pub lines: Vec<Line>,
 }
 
-/// A line of it.
+/// A line of an order.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// The item; the last one's next, of which there is none, if the order is to be rolled back.
+    /// The item; the number after the last item, which does not exist, in an order that is to be
+    /// rolled back.
     pub item: u64,
     /// The warehouse that supplies it.
     pub supply: u64,
-    /// How many.
+    /// The quantity.
     pub quantity: u64,
 }
 
@@ -125,11 +129,11 @@ pub struct Terminal {
     pub database: Arc<Database>,
     /// The warehouses at which it takes orders.
     pub homes: Vec<u64>,
-    /// What customers ask for.
+    /// The random inputs of its orders.
     pub inputs: Inputs,
-    /// Where it takes memory from.
+    /// The allocator of its rows.
     pub heap: Heap,
-    /// What sets its orders apart.
+    /// The stamps that distinguish its orders.
     pub stamps: Stamps,
     /// Its random numbers.
     pub random: Random,
@@ -154,7 +158,7 @@ impl Program for Terminal {
         if self.reads_in_turn {
             self.run_or_abort(pm, entered)?;
         } else {
-            // One that is rolled back has stored nothing.
+            // A transaction that is rolled back has stored nothing here.
             pm.tx(|pm| self.run(pm, entered))?;
         }
         for &lock in self.locks.iter().rev() {
@@ -186,8 +190,8 @@ impl Terminal {
         }
     }
 
-    /// The transaction, which is aborted if it asks for an item that does not exist. What it had
-    /// taken from the heap is free again.
+    /// Runs the transaction, and aborts it if it asks for an item that does not exist. The blocks
+    /// that it had taken from the heap are then free again.
     fn run_or_abort(&mut self, pm: &mut Pm<'_>, entered: u64) -> Step {
         let asks_for_nothing = self.order.lines.iter().any(|line| !self.database.sells(line.item));
         let heap = asks_for_nothing.then(|| self.heap.clone());
@@ -202,8 +206,8 @@ impl Terminal {
         Ok(())
     }
 
-    /// The transaction. The first store is that of the next order number: with it alone, or with
-    /// any part of what follows, the database is inconsistent.
+    /// Runs the transaction. Its first store is that of the next order number: with that store
+    /// alone, or with any part of the later ones, the database is inconsistent.
     fn run(&mut self, pm: &mut Pm<'_>, entered: u64) -> Step<Ended> {
         let (database, order) = (&self.database, &self.order);
         let warehouse = &database.warehouses[order.warehouse as usize];
@@ -266,7 +270,7 @@ enum Ended {
     RolledBack,
 }
 
-/// Reads the item of a line, if it exists: its price.
+/// Reads the item of a line, if it exists, and returns its price.
 fn price(pm: &mut Pm<'_>, database: &Database, line: &Line) -> Option<u64> {
     let Some(item) = database.items.find(pm, line.item) else {
         assert!(!database.sells(line.item), "item {} is gone", line.item);
@@ -279,7 +283,7 @@ fn price(pm: &mut Pm<'_>, database: &Database, line: &Line) -> Option<u64> {
     Some(price)
 }
 
-/// Takes the quantity of a line from stock and returns what is to be printed on the line.
+/// Takes the quantity of a line from stock and returns the information to be printed on the line.
 fn take_from_stock(
     pm: &mut Pm<'_>,
     database: &Database,
@@ -304,7 +308,7 @@ fn take_from_stock(
     Ok(printed)
 }
 
-/// What is left in stock (2.4.2.2).
+/// Returns the quantity that is left in stock (2.4.2.2).
 fn left(quantity: u64, taken: u64) -> u64 {
     if quantity >= taken + QUANTITY_MIN { quantity - taken } else { quantity + REFILL - taken }
 }

@@ -46,7 +46,7 @@ pub const ITEM_WORDS: u64 = 11;
 
 const STOCK_BYTES: u64 = 328;
 pub const QUANTITY: u64 = 0;
-/// Words of what is printed on an order line, for one of ten districts.
+/// Words of the information that is printed on an order line, for one of ten districts.
 pub const INFORMATION_WORDS: u64 = 3;
 const INFORMATION_DISTRICTS: u64 = 10;
 pub const STOCK_DATA: u64 = 272;
@@ -63,18 +63,19 @@ pub const LINES_MAX: u64 = 15;
 /// Stock at the start, from 10 to 100 (4.3.3.1); New-Order keeps it there.
 pub const QUANTITY_MIN: u64 = 10;
 pub const QUANTITY_MAX: u64 = 100;
-/// What a stock gains when an order would leave fewer than [`QUANTITY_MIN`] (2.4.2.2).
+/// The quantity that is added to a stock when an order would leave fewer than [`QUANTITY_MIN`]
+/// (2.4.2.2).
 pub const REFILL: u64 = 91;
-/// The most of an item that a line asks for (2.4.1.5).
+/// The largest quantity of a line (2.4.1.5).
 pub const QUANTITY_ASKED_MAX: u64 = 10;
 /// Carriers, one of whom delivered each of the first orders (4.3.3.1).
 pub const CARRIERS: u64 = 10;
 /// The quantity of each line of the first orders (4.3.3.1).
 const FIRST_QUANTITY: u64 = 5;
-/// The date of the orders that were delivered before; none of the stamps, which have a count.
+/// The delivery date of the orders that were delivered before the start.
 const DELIVERED: u64 = 1;
 
-/// How large a database is.
+/// The size of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// Warehouses.
@@ -104,21 +105,21 @@ impl Scale {
     }
 }
 
-/// Where a row of stock has the columns that are not always in one place.
+/// The offsets of the columns of a stock row whose places depend on a parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct StockColumns {
-    /// How many were sold.
+    /// The quantity that was sold.
     pub year_to_date: u64,
-    /// In how many order lines.
+    /// The number of order lines.
     pub orders: u64,
-    /// In how many of other warehouses.
+    /// The number of order lines of other warehouses.
     pub remote_orders: u64,
-    /// What is printed on order lines, of each district.
+    /// The information that is printed on order lines, for each district.
     information: u64,
 }
 
 impl StockColumns {
-    /// The names of where the counts are, as on the command line.
+    /// The names of the places of the counts, as on the command line.
     pub const NAMES: &[&str] = &["together", "apart"];
 
     const TOGETHER: StockColumns =
@@ -126,17 +127,17 @@ impl StockColumns {
     const APART: StockColumns =
         StockColumns { year_to_date: 248, orders: 256, remote_orders: 264, information: 8 };
 
-    /// What a parameter's value means.
+    /// Returns the columns that a parameter's value means.
     pub fn of(choice: u64) -> StockColumns {
         if choice == 0 { StockColumns::TOGETHER } else { StockColumns::APART }
     }
 
-    /// Where it has what is printed on an order line of a district.
+    /// Returns the offset of the information that is printed on order lines of a district.
     pub fn information(self, district: u64) -> u64 {
         self.information + district * INFORMATION_WORDS * WORD_BYTES
     }
 
-    /// The words of its texts, by their number, and which of the texts' words each of them is.
+    /// Returns the words of the row that have texts, each with its number among the texts' words.
     pub fn texts(self) -> impl Iterator<Item = (u64, u64)> {
         let first = self.information / WORD_BYTES;
         let information = INFORMATION_DISTRICTS * INFORMATION_WORDS;
@@ -149,14 +150,15 @@ impl StockColumns {
 /// The number of the first word of a stock row's texts, wherever it lies.
 const FIRST_TEXT: u64 = StockColumns::TOGETHER.information / WORD_BYTES;
 
-/// A database. Where its tables are, a compiled program has in registers or in its own memory.
+/// A database. A compiled program has the addresses of its tables in registers or in its own
+/// memory.
 #[derive(Debug)]
 pub struct Database {
-    /// How large it was at the start.
+    /// Its size at the start.
     pub scale: Scale,
     /// Whether orders have no lines, and New-Order reads neither customers nor texts.
     pub is_lean: bool,
-    /// Where its stock has its columns.
+    /// The columns of its stock.
     pub columns: StockColumns,
     /// The items.
     pub items: Table,
@@ -165,7 +167,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Whether there is an item of a number.
+    /// Whether there is an item with a number.
     pub fn sells(&self, item: u64) -> bool {
         item <= self.scale.items
     }
@@ -191,7 +193,7 @@ pub struct District {
     pub customers: Table,
     /// Its orders.
     pub orders: Table,
-    /// Those of them that are not delivered.
+    /// The orders that are not delivered.
     pub new_orders: Table,
     /// The lines of its orders, if they are stored.
     pub lines: Option<Table>,
@@ -211,21 +213,21 @@ pub struct OrderRow {
     pub lines: u64,
     /// Whether its warehouse supplies all of them.
     pub is_local: bool,
-    /// Who delivered it; 0 if nobody did.
+    /// The carrier that delivered it; 0 if it is not delivered.
     pub carrier: u64,
-    /// When it was entered; 0 is never.
+    /// The date when it was entered; 0 is never.
     pub entered: u64,
 }
 
 impl OrderRow {
-    /// Stores it.
+    /// Stores the row.
     pub fn store(&self, pm: &mut Pm<'_>, row: Ptr) {
         let flags = self.lines | u64::from(self.is_local) << 8 | self.carrier << 16;
         pm.store(row, self.customer | flags << 32);
         pm.store(row.plus(8), self.entered);
     }
 
-    /// The row of two words.
+    /// Returns the row that two words hold.
     pub fn of(words: [u64; 2]) -> OrderRow {
         let flags = words[0] >> 32;
         OrderRow {
@@ -245,19 +247,19 @@ pub struct LineRow {
     pub item: u64,
     /// The number of the warehouse that supplies it.
     pub supply: u64,
-    /// How many.
+    /// The quantity.
     pub quantity: u64,
-    /// The price of all.
+    /// The price of the whole line.
     pub amount: u64,
-    /// When it was delivered; 0 is never.
+    /// The date when it was delivered; 0 is never.
     pub delivered: u64,
 }
 
 impl LineRow {
-    /// Where the columns begin that are copied from stock.
+    /// The offset of the columns that are copied from stock.
     pub const PRINTED: u64 = 24;
 
-    /// Stores it, and what stock says to print on it.
+    /// Stores the row, and the information from stock to be printed on it.
     pub fn store(&self, pm: &mut Pm<'_>, row: Ptr, information: [u64; 3]) {
         pm.store(row, self.item | self.supply << 32 | self.quantity << 48);
         pm.store(row.plus(8), self.amount);
@@ -267,7 +269,7 @@ impl LineRow {
         }
     }
 
-    /// The row of three words.
+    /// Returns the row that three words hold.
     pub fn of(words: [u64; 3]) -> LineRow {
         LineRow {
             item: words[0] & 0xffff_ffff,
@@ -330,7 +332,7 @@ pub mod constant {
     }
 }
 
-/// What stock says to print on the lines of a district's orders.
+/// Returns the information from stock that is printed on the lines of a district's orders.
 pub fn information_of(warehouse: u64, item: u64, district: u64) -> [u64; 3] {
     let first = FIRST_TEXT + district * INFORMATION_WORDS;
     [0, 1, 2].map(|word| constant::stock(warehouse, item, first + word))
@@ -338,15 +340,15 @@ pub fn information_of(warehouse: u64, item: u64, district: u64) -> [u64; 3] {
 
 /// Fills one database.
 pub struct Loader<'a, 'b> {
-    /// How large it is to be.
+    /// The size of the database.
     pub scale: Scale,
     /// The kind of its indexes.
     pub kind: Kind,
     /// Whether it is to be without order lines.
     pub is_lean: bool,
-    /// Where its stock is to have its columns.
+    /// The columns of its stock.
     pub columns: StockColumns,
-    /// What the first orders are drawn from.
+    /// The random numbers from which the first orders are drawn.
     pub random: Random,
     /// The stamps of each core.
     pub stamps: &'a mut [Stamps],
@@ -357,8 +359,8 @@ pub struct Loader<'a, 'b> {
 }
 
 impl Loader<'_, '_> {
-    /// Loads a database; `supplier` says from which core's part of the heap a warehouse's blocks
-    /// come. Rows are loaded in the order of their keys, as a loader does.
+    /// Loads a database; `supplier` returns the core from whose part of the heap a warehouse's
+    /// blocks come. Rows are loaded in the order of their keys, as a loader does.
     pub fn load(&mut self, supplier: impl Fn(u64) -> usize) -> Step<Database> {
         let items = self.table(supplier(0), self.scale.items, ITEM_BYTES)?;
         for item in 1..=self.scale.items {

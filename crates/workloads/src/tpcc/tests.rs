@@ -32,7 +32,7 @@ fn terminal(workload: &Tpcc, core: u8) -> Terminal {
     workload.terminal(CoreId(core))
 }
 
-/// What a database holds of the rows that New-Order writes, by warehouse, district and number.
+/// The rows of a database that New-Order writes, by warehouse, district and number.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Books {
     next: BTreeMap<(u64, u64), u64>,
@@ -45,7 +45,7 @@ struct Books {
 }
 
 impl Books {
-    /// What an image holds.
+    /// Reads the rows of an image.
     fn read(database: &Database, image: &Image<'_>) -> Books {
         let mut walk = Walk::new(image, &HEAP);
         let mut books = Books::default();
@@ -84,7 +84,8 @@ impl Books {
         books
     }
 
-    /// Leaves out what a database of arrays keeps no longer, and order lines that are not stored.
+    /// Removes the rows that a database of arrays no longer keeps, and order lines if they are not
+    /// stored.
     fn forget(&mut self, database: &Database) {
         if database.is_lean {
             self.lines.clear();
@@ -102,7 +103,7 @@ impl Books {
         }
     }
 
-    /// The transaction, as TPC-C 2.4.2 has it.
+    /// Enters an order, as in TPC-C 2.4.2.
     fn enter(&mut self, order: &Order, items: u64) {
         if order.lines.iter().any(|line| line.item > items) {
             return;
@@ -233,7 +234,7 @@ fn terminals_draw_what_the_standard_says() {
     assert!(most * 10 > lines * 15 / 10, "{most} of {lines}");
 }
 
-/// A word that is changed, and a part of the sentence that tells it.
+/// A word to be changed, its new value, and a part of the sentence that must report it.
 type Fault = (fn(&Database, &mut Pm<'_>) -> Ptr, u64, &'static str);
 
 fn first(database: &Database) -> &schema::District {
@@ -255,7 +256,7 @@ fn slot(table: &crate::index::Table, pm: &mut Pm<'_>, key: u64) -> Ptr {
     Ptr::to(row(table, pm, key).address - 8)
 }
 
-/// With 20 orders in each district at the start, of which the last six are undelivered.
+/// Faults of a database with 20 orders in each district at the start, the last six undelivered.
 const FAULTS: &[Fault] = &[
     (|base, _| Ptr::to(first(base).row), 12, "the next order is 12 and the last one is 20"),
     (|base, _| Ptr::to(first(base).row + 8), 9_999, "its tax is 9999 instead of"),
@@ -281,7 +282,7 @@ const FAULTS: &[Fault] = &[
     (|base, _| Ptr::to(base.warehouses[0].row), 5_000, "its tax is 5000 instead of"),
 ];
 
-/// Of arrays without order lines.
+/// Faults of arrays without order lines.
 const LEAN_FAULTS: &[Fault] = &[
     (|base, _| Ptr::to(first(base).row), 12, "the next order is 12 and the last one is 20"),
     (|base, pm| slot(&first(base).orders, pm, 3), 4, "key 4 is in the slot at"),
@@ -317,13 +318,13 @@ fn faults_are_told() {
     }
 }
 
-/// What no row says alone: stock from which more was taken than was ordered, or less.
+/// A fault that no single row shows: more, or less, was taken from stock than was ordered.
 #[test]
 fn stock_and_orders_that_disagree_are_told() {
     for (text, rounds, told) in [
         ("orders=20", 0, "the orders have 0 lines, and stock was taken 10 times"),
         ("orders=20", 6, "lines, and stock was taken"),
-        // Orders that newer ones have replaced may have taken anything, but each its least.
+        // Orders that newer ones have replaced may have taken any quantities of at least 1 a line.
         ("orders=2", 30, ""),
     ] {
         let text = format!("{text} index=2 rows=1 stock=50 districts=2 customers=3 rollback=0");
@@ -334,7 +335,7 @@ fn stock_and_orders_that_disagree_are_told() {
             terminal.transaction(&mut pm).expect("a transaction");
         }
         let stock = row(&workload.databases[0].warehouses[0].stock, &mut pm, 7);
-        // As many as one refill gives.
+        // The quantity of one refill.
         for (place, more) in [(8, 91), (16, 10)] {
             let old = pm.load(stock.plus(place));
             pm.store(stock.plus(place), old + more);
@@ -347,7 +348,7 @@ fn stock_and_orders_that_disagree_are_told() {
     }
 }
 
-/// Conditions 2 to 4: a row that is missing, of each of the tables that New-Order inserts into.
+/// Conditions 2 to 4: a missing row, in each of the tables into which New-Order inserts.
 #[test]
 fn lost_rows_are_told() {
     let unlink = |table: fn(&Database) -> &crate::index::Table, key: u64, told: &str| {
