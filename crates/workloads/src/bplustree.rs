@@ -10,7 +10,7 @@
 //!                            16 + 8 m   value[0] .. value[m - 1], or child[0] .. child[m - 1]
 //! ```
 //!
-//! A value of 8 bytes lies in its leaf; of a longer one the leaf has the address. The keys below
+//! A value of 8 bytes is in its leaf; for a longer one the leaf has the address. The keys below
 //! `child[i]` are at least `key[i - 1]` and less than `key[i]`.
 
 use model::units::{LINE_BYTES, WORD_BYTES};
@@ -96,7 +96,7 @@ impl Structure for Tree {
             self.delete(pm, heap, key);
             return Ok(false);
         }
-        // What the leaf keeps for the key: the value, or where it is.
+        // The word that the leaf keeps for the key: the value, or its address.
         let word = if self.is_inline() {
             stamp
         } else {
@@ -127,7 +127,7 @@ impl Structure for Tree {
     }
 }
 
-/// Where things are.
+/// The layout of nodes.
 impl Tree {
     fn half(&self) -> u64 {
         self.order / 2
@@ -279,7 +279,7 @@ impl Tree {
 
 /// Delete.
 impl Tree {
-    /// Deletes a key that is there. A separator may outlive the key that it was.
+    /// Deletes a key that is there. A separator with the same value may stay.
     fn delete(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64) {
         let mut node = self.root_node(pm);
         while !node.is_leaf {
@@ -295,8 +295,8 @@ impl Tree {
         self.close_gap(pm, &mut node, index);
     }
 
-    /// Gives the `index`th child a key more than it must have, if it has not: from a sibling, or by
-    /// merging the two. Returns the child.
+    /// Makes sure that the `index`th child has a key more than the least number, by taking one from
+    /// a sibling or by merging the two. Returns the child.
     fn strengthen(&self, pm: &mut Pm<'_>, heap: &mut Heap, node: &mut Node, index: u64) -> Node {
         let child = self.child_node(pm, node.at, index);
         let spares = |sibling: Node| sibling.keys > self.keys_min(sibling.is_leaf);
@@ -338,7 +338,7 @@ impl Tree {
             child.keys += 1;
             child.store_head(pm);
         }
-        // Of a leaf it is the child's first key now; of an inner node the key that moves up.
+        // In a leaf it is now the child's first key; in an inner node it is the key that moves up.
         copy(pm, Tree::key(left.at, last), separator, 1);
         left.keys -= 1;
         left.store_head(pm);
@@ -402,7 +402,7 @@ impl Tree {
         left
     }
 
-    /// Takes out the item of a leaf at `index`.
+    /// Removes the item of a leaf at `index`.
     fn close_gap(&self, pm: &mut Pm<'_>, leaf: &mut Node, index: u64) {
         shift_down(pm, Tree::key(leaf.at, index + 1), leaf.keys - index - 1);
         shift_down(pm, self.slot(leaf.at, index + 1), leaf.keys - index - 1);
@@ -411,7 +411,7 @@ impl Tree {
     }
 }
 
-/// What a walk over the tree found.
+/// The items and the leaves that a walk over the tree found.
 #[derive(Default)]
 struct Found {
     items: Vec<(u64, u64)>,
@@ -419,7 +419,7 @@ struct Found {
     leaves: Vec<u64>,
 }
 
-/// What a node's place in the tree says about it: its keys are at least `low` and below `high`.
+/// The bounds that a node's place in the tree sets: its keys are at least `low` and below `high`.
 #[derive(Clone, Copy)]
 struct Bounds {
     is_root: bool,

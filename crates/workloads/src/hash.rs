@@ -62,7 +62,7 @@ impl Table {
         let root = heap.alloc(LINE_BYTES)?;
         let first = heap.alloc((buckets * stride).next_multiple_of(LINE_BYTES))?;
         for bucket in 0..buckets {
-            // Memory that nobody used holds zeros already, and stays untouched.
+            // Unused memory holds zeros already, and stays untouched.
             let head = first.plus(bucket * stride);
             if pm.load(head) != 0 {
                 pm.store(head, 0);
@@ -90,7 +90,7 @@ impl Table {
         LINE_BYTES / self.stride
     }
 
-    /// The pointer that points to a key's node, and the node; or the chain's last pointer and null.
+    /// Returns the pointer to a key's node, and the node; or the chain's last pointer and null.
     pub fn find(&self, pm: &mut Pm<'_>, key: u64) -> (Ptr, Ptr) {
         let mut place = self.head(pm, key);
         loop {

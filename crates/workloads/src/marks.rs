@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The search for a free block is volatile (heap.rs), as real allocators have an index over their
-//! bitmaps. What a transaction takes and gives back it marks itself, by a store to the block's word
-//! of the bitmap: blocks and marks then change together or not at all, and no block is lost
-//! (specs/workloads.md section 0, `alloc_meta = logged`; as Mnemosyne and PMDK do).
+//! bitmaps. A transaction itself marks the blocks that it takes and gives back, by a store to the
+//! block's word of the bitmap: blocks and marks then change together or not at all, and no block is
+//! lost (specs/workloads.md section 0, `alloc_meta = logged`; as Mnemosyne and PMDK do).
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub struct Marks(Vec<Part>);
 /// A core's part of the heap.
 #[derive(Clone, Debug)]
 struct Part {
-    /// Where the bitmap begins, and the first grain that it stands for.
+    /// The address of the bitmap, which is also that of the first grain for which it has a bit.
     start: u64,
     blocks: Range<u64>,
 }
@@ -51,13 +51,13 @@ impl Part {
 }
 
 impl Marks {
-    /// Bitmaps in which nothing is marked.
+    /// Returns bitmaps without any mark.
     pub fn new(site: &Site) -> Marks {
         Marks((0..site.cores).map(|core| Part::new(&site.part(CoreId(core)))).collect())
     }
 
-    /// The allocators of all cores, and their metadata if the parameter `alloc_meta` has them
-    /// logged.
+    /// Returns the allocators of all cores, and their bitmaps if the parameter `alloc_meta` asks
+    /// for logged metadata.
     pub fn asked(params: &impl Params, site: &Site) -> (Option<Marks>, Vec<Heap>) {
         let alignment = Alignment::of(params.get("alignment"));
         if params.get("alloc_meta") == 0 {
@@ -68,18 +68,18 @@ impl Marks {
         (Some(marks), heaps)
     }
 
-    /// The allocators of all cores behind their bitmaps, around blocks that are in use.
+    /// Returns the allocators of all cores, behind their bitmaps and around the blocks in use.
     pub fn heaps(&self, alignment: Alignment, reached: &[(u64, u64)]) -> Vec<Heap> {
         let around = |part: &Part| Heap::around(part.blocks.clone(), alignment, reached);
         self.0.iter().map(|part| around(part).recording()).collect()
     }
 
-    /// Checks that the blocks that are marked are those that the roots reach.
+    /// Checks that the marked blocks are those that the roots reach.
     ///
     /// # Errors
-    /// A sentence: a block is lost, or used though it is free.
+    /// A sentence that says which block is lost, or used though it is free.
     pub fn check(&self, image: &Image<'_>, reached: &[(u64, u64)]) -> Result<(), String> {
-        // A large block may have been visited in parts; where the first begins, it does.
+        // A large block may have been visited in parts; the first part begins where the block does.
         let blocks = reached.iter().map(|&(block, _)| block);
         let mut reached: Vec<u64> =
             blocks.filter(|block| block.is_multiple_of(GRAIN_BYTES)).collect();
@@ -94,12 +94,12 @@ impl Marks {
     }
 }
 
-/// Marks what an allocator has handed out and taken back since it was asked last, if its metadata
-/// are persistent.
+/// Marks the blocks that an allocator has handed out and taken back since the last call, if its
+/// metadata are persistent.
 pub fn publish(marks: Option<&Marks>, heap: &mut Heap, pm: &mut Pm<'_>) {
     let Some(Marks(parts)) = marks else { return };
     for (block, in_use) in heap.changes() {
-        // Whoever frees a block keeps it, of whichever part it is.
+        // A core that frees a block keeps it, even if the block is of another core's part.
         let part = parts.iter().find(|part| part.blocks.contains(&block));
         let (word, bit) = part.expect("an allocator has blocks of the heap").place(block);
         pm.work(MARK_WORK);

@@ -1,11 +1,11 @@
-//! `probe`: one kind of access again and again, to see what a machine's memory takes for it and how
-//! much it carries. `indelible probe` asks it what papers asked of real memories.
+//! `probe`: one kind of access again and again, to measure its latency and its bandwidth on a
+//! machine's memory. `indelible probe` uses it to measure what papers measured of real memories.
 //!
 //! ```text
-//! head:   a line of words that follow from seed and core, so that an empty memory is told
+//! head:   a line of words that follow from seed and core, by which a check detects empty memory
 //! place:  `block` bytes, whole lines, each of them
 //!   word 0   of the first line, if loads are dependent: the next place of a cycle through all
-//!   word 1   what a store wrote last (a store past the caches writes all eight words)
+//!   word 1   the last stored value (a store past the caches writes all eight words)
 //!              bit 63  set     20..63  the line     0..20  how many were written before
 //! ```
 //!
@@ -14,10 +14,10 @@
 //! that nothing overlaps, and at random they are one cycle that comes to each place once.
 //!
 //! As in [`crate::logcache`] its stores are outside of transactions, so that no design logs them,
-//! and of a design it uses the ordering hardware alone. So many `accesses` are followed by a
+//! and it uses only the ordering hardware of a design. `accesses` accesses are followed by a
 //! transaction that stores nothing, which counts them. The check is that each word is one that the
-//! program made for its place; it holds on every design. Nothing is kept in volatile memory but how
-//! many accesses were made, so the next life begins to count anew.
+//! program made for its place; it holds on every design. The only volatile state is the number of
+//! accesses made, so the next life begins to count anew.
 
 use model::image::Image;
 use model::units::{CoreId, DRAM_BASE, LINE_BYTES, WORD_BYTES, Word};
@@ -27,7 +27,7 @@ use crate::rng::{Random, mix};
 
 /// Words of a line.
 const LINE_WORDS: usize = (LINE_BYTES / WORD_BYTES) as usize;
-/// Where a line's number is in what is stored, and what is beside it.
+/// The first bit of a line's number in a stored value, and the bit that is set in all of them.
 const NUMBER_SHIFT: u32 = 20;
 const STORED: u64 = 1 << 63;
 /// Choices of the parameter `access`.
@@ -67,7 +67,7 @@ model::params! {
 pub struct Probe {
     parts: Vec<Part>,
     params: ProbeParams,
-    /// Where the places that a program draws come from.
+    /// The seed of the places that programs draw.
     seed: u64,
 }
 
@@ -136,7 +136,7 @@ impl Workload for Probe {
     }
 }
 
-/// What the store of a number writes to a word.
+/// Returns the value that store `number` writes to a word.
 fn stored(at: u64, number: u64) -> u64 {
     STORED | ((at / LINE_BYTES) << NUMBER_SHIFT) | (number % (1 << NUMBER_SHIFT))
 }
@@ -149,7 +149,7 @@ struct Part {
     places: u64,
     /// Lines of a place.
     lines: u64,
-    /// What the head and the chain follow from.
+    /// The seed of the head and of the chain.
     seed: u64,
     core: CoreId,
     is_random: bool,
@@ -165,9 +165,9 @@ impl Part {
         let size = places * bytes;
         let room = site.part(core);
         let head = room.start.next_multiple_of(LINE_BYTES);
-        // Places lie as lines of an on-DIMM buffer do.
+        // Places are aligned like lines of an on-DIMM buffer.
         let behind = (head + LINE_BYTES).next_multiple_of(bytes);
-        // Programs keep their locks in volatile memory, and this one has none.
+        // Other programs have their locks at this place of volatile memory; this one has none.
         let is_in_pm = params.memory == 0;
         let first = if is_in_pm { behind } else { DRAM_BASE + u64::from(core.0) * size };
         let end = if is_in_pm { first + size } else { head + LINE_BYTES };
@@ -199,7 +199,7 @@ impl Part {
         mix(self.seed ^ u64::from(self.core.0) << 56 ^ word << 48)
     }
 
-    /// Each place and the one that a dependent load finds there.
+    /// Returns each place, with the place that a dependent load finds there.
     fn chain(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut order: Vec<u64> =
             if self.is_dependent { (0..self.places).collect() } else { vec![] };
@@ -315,7 +315,7 @@ mod tests {
         Part::new(&params, &site, CoreId(0)).expect("room")
     }
 
-    /// So many dependent loads as there are places, and each is asked of memory once.
+    /// With as many dependent loads as there are places, each place is loaded once.
     #[test]
     fn a_cycle_comes_to_every_place_before_it_comes_again() {
         for pattern in [0, 1] {

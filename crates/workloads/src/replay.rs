@@ -1,5 +1,5 @@
-//! `replay`: a recorded trace. What a program did to its memory is read from a text file, or from a
-//! store log of Valgrind's pmemcheck, and done again.
+//! `replay`: a recorded trace. A program's operations on its memory are read from a text file, or
+//! from a store log of Valgrind's pmemcheck, and done again.
 //!
 //! ```text
 //! region 0x10000 8192      # persistent memory of the program; what is elsewhere is volatile
@@ -10,14 +10,14 @@
 //! commit
 //! ```
 //!
-//! docs/replay.md has both formats. A trace of several threads has as many cores for each copy of
-//! its memory, and of a trace of one thread each core has a copy of its own. What a thread did is
-//! repeated, from the first measured operation on, for as long as the run lasts.
+//! docs/replay.md has both formats. A trace of several threads takes as many cores for each copy of
+//! its memory; of a trace of one thread each core has a copy of its own. The operations of a thread
+//! are repeated, from the first measured one on, for as long as the run lasts.
 //!
-//! A record says where an access went, and not which load its address came from. So a core knows
-//! every address at once or, with `addresses=loaded`, when the load before has its value; the
-//! program itself lies between the two. The order of what threads do follows from simulated time
-//! and from locks, or, of a trace that is `interleaved`, is that in which it was recorded.
+//! A trace has the address of an access, and not the load from which the address came. So a core
+//! knows every address at once or, with `addresses=loaded`, when the load before has its value; the
+//! program itself is between the two. The order of the threads' operations follows from simulated
+//! time and from locks or, in a trace that is `interleaved`, is the recorded one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ use trace::{Op, Thread, Trace};
 
 pub use persists::Persist;
 
-/// The trace that is replayed if the user names none.
+/// The trace that is replayed by default.
 const LEDGER: (&str, &str) = ("ledger.trace", include_str!("replay/ledger.trace"));
 
 model::params! {
@@ -75,14 +75,15 @@ pub struct Replay {
     waits_for_loads: bool,
     seed: u64,
     copies: Vec<Place>,
-    /// Checks what a power failure leaves. The trace is then done once.
+    /// The user's check of the memory after a power failure, if there is one. The trace is then
+    /// done once.
     checker: Option<Examined>,
 }
 
-/// Regions of which a note says where they lie.
+/// The most regions whose addresses a note gives.
 const REGIONS_TOLD: usize = 4;
 
-/// Where one copy of the trace's memory lies, and the first of its locks.
+/// The addresses of one copy of the trace's memory, and the first of its locks.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     persistent: u64,
@@ -91,13 +92,13 @@ struct Place {
 }
 
 impl Place {
-    /// An address of the trace.
+    /// Returns the address in this copy for one of the trace.
     fn of(&self, at: u64) -> u64 {
         if at >= DRAM_BASE { at - DRAM_BASE + self.volatile } else { at + self.persistent }
     }
 }
 
-/// The name of a trace, and what it comes to: the user's `script`, if there is one, or the ledger.
+/// Reads a trace and returns it with its name: the user's `script`, if there is one, or the ledger.
 fn read(script: Option<&Script>, grain: u64) -> Step<(&str, Arc<Trace>)> {
     let read = |name: &str, text: &str| match pmemcheck::is_store_log(text) {
         true => pmemcheck::read(name, text, grain),
@@ -109,21 +110,21 @@ fn read(script: Option<&Script>, grain: u64) -> Step<(&str, Arc<Trace>)> {
     }
 }
 
-/// Bytes of what transactions of two threads may not share without a lock.
+/// Returns the bytes of a part that transactions of two threads may not share without a lock.
 fn grain_of(params: &ReplayParams) -> u64 {
     if params.lock_grain == LINE { LINE_BYTES } else { WORD_BYTES }
 }
 
-/// The same of settings of the workload.
+/// Returns the same for settings of the workload.
 fn grain_in(settings: &[(String, u64)]) -> u64 {
     let mut params = ReplayParams::default();
     settings.iter().for_each(|(name, value)| params.set(name, *value));
     grain_of(&params)
 }
 
-/// How many cores a trace takes, which is the user's `script`, or the ledger: as many as it has
-/// threads, if it is done once, since it is checked or interleaved; otherwise for as many copies as
-/// `usual` cores are enough for, and one at least.
+/// Returns the number of cores for a trace (the user's `script`, or the ledger). A trace that is
+/// done once, because it is checked or interleaved, takes one for each of its threads; others take
+/// that for as many copies as `usual` cores suffice for, and for one at least.
 ///
 /// # Errors
 /// [`Stop::Input`] when it is wrong.
@@ -139,8 +140,8 @@ pub fn cores(
     Ok(copies.max(1) * threads)
 }
 
-/// The flushes and fences of a trace, which is the user's `script`, or the ledger, by where in the
-/// program they come from.
+/// Returns the flushes and fences of a trace (the user's `script`, or the ledger) by their places
+/// in the program.
 ///
 /// # Errors
 /// [`Stop::Input`] when it is wrong.
@@ -163,7 +164,7 @@ impl Declared for Replay {
     fn new(params: &ReplayParams, site: &Site) -> Step<Replay> {
         let (name, mut trace) = read(site.script.as_ref(), grain_of(params))?;
         let place = params.leave_out;
-        // What others have read stays whole.
+        // Other users of the same trace keep it whole.
         if place != 0 && !Arc::make_mut(&mut trace).leave_out(place as usize) {
             let unit = trace.unit;
             return Err(Stop::Input(format!(
@@ -269,14 +270,14 @@ impl Workload for Replay {
     }
 
     fn reopen(&mut self, _image: &Image<'_>, seed: u64) -> Result<(), String> {
-        // It misses nothing of what was in volatile memory, and begins anew.
+        // The replay needs nothing from volatile memory, and begins anew.
         self.seed = seed;
         Ok(())
     }
 }
 
 impl Replay {
-    /// Whether what threads did is done once, and not repeated.
+    /// Whether the operations are done once, and not repeated.
     fn is_once(&self) -> bool {
         self.checker.is_some() || self.trace.is_interleaved
     }
@@ -296,7 +297,7 @@ impl Replay {
     }
 }
 
-/// What one core runs: a thread of the trace.
+/// The program of one core: a thread of the trace.
 struct Replayer {
     trace: Arc<Trace>,
     thread: usize,
@@ -304,12 +305,12 @@ struct Replayer {
     waits_for_loads: bool,
     /// When the next address is known.
     known: Cycle,
-    /// What new values follow from, and how many there were.
+    /// The seed of new values, and the number of new values so far.
     seed: u64,
     stores: u64,
     /// The next of the thread's transactions.
     next: usize,
-    /// Whether they are done once, and then nothing.
+    /// Whether the transactions are done once, and not repeated.
     once: bool,
 }
 
@@ -323,7 +324,7 @@ impl Program for Replayer {
             }
             self.next = 0;
         }
-        // Whose turn it is does not depend on how many transactions there are to be.
+        // An interleaved trace is done in one go, however many transactions the run asks for.
         let part = match trace.is_interleaved {
             true => {
                 self.next = parts.len();
@@ -387,7 +388,7 @@ impl Replayer {
 mod tests {
     use super::*;
 
-    /// What is asked of a trace makes the workload several times, and parsing takes longest of it.
+    /// A run makes the workload several times, and parsing takes the longest part of that.
     #[test]
     fn a_trace_is_read_once_however_often_the_workload_is_made() {
         let script =

@@ -13,10 +13,10 @@
 //! it is there, and links a new one at the head otherwise. In an undirected graph it does the same
 //! in the list of the other end.
 //!
-//! Of all pairs of a large graph's vertices hardly any are joined, so a random pair would nearly
-//! always be an insert. So the pairs that may be joined are drawn first, twice as many as there are
-//! edges at the start, and an operation takes one of those: a delete and an insert are then equally
-//! likely, and the size stays what it was. The ends are those of an R-MAT graph, as SSCA2 has it,
+//! Hardly any two vertices of a large graph are joined, so a random pair would nearly always be an
+//! insert. So the pairs that may be joined are drawn first, twice as many as there are edges at the
+//! start, and an operation takes one of those: a delete and an insert are then equally likely, and
+//! the size of the graph stays about the same. The ends are those of an R-MAT graph, as in SSCA2,
 //! whose degrees have no scale; or uniform.
 
 use std::collections::BTreeSet;
@@ -40,8 +40,8 @@ const NEXT: u64 = 8;
 const BEFORE: u64 = 16;
 const WEIGHT: u64 = 24;
 
-/// In which quarter of the matrix an edge of an R-MAT graph falls, in percent, one after the other:
-/// 55, 10, 10 and 25 (SSCA2, from memory).
+/// The cumulative shares in percent of the quarters of the matrix into which an edge of an R-MAT
+/// graph falls: 55, 10, 10 and 25 (SSCA2, from memory).
 const QUARTERS: [u64; 3] = [55, 65, 75];
 
 shared_params! {
@@ -68,7 +68,7 @@ shared_params! {
 pub struct Sdg {
     params: SdgParams,
     plan: Plan,
-    /// What says which pairs may be joined, in all lives of a graph.
+    /// The seed of the pairs that may be joined, in all lives of a graph.
     pairs_seed: u64,
     heaps: Vec<Heap>,
     stamps: Vec<Stamps>,
@@ -112,7 +112,7 @@ impl Sdg {
         self.plan.filling(index, Sdg::ABOUT.name).shuffle(&mut joined);
         for (item, pair) in joined.into_iter().enumerate() {
             let core = self.plan.supplier(index, item as u64);
-            // Two numbers may stand for one pair, which is then joined and parted again.
+            // Two numbers may stand for the same pair, which is then joined and parted again.
             let stamp = self.stamps[core].issue();
             graph.toggle(pm, &mut self.heaps[core], pairs.pair(pair), stamp)?;
         }
@@ -176,7 +176,7 @@ impl Sdg {
 #[derive(Clone, Copy, Debug)]
 struct Pairs {
     seed: u64,
-    /// A power of two.
+    /// The number of vertices, a power of two.
     vertices: u64,
     is_rmat: bool,
 }

@@ -1,5 +1,5 @@
-//! Reading a structure out of an image that may hold garbage: every address is looked at before it
-//! is followed, and no walk is longer than what the heap could hold.
+//! Reading a structure out of an image that may hold garbage: every address is checked before it
+//! is followed, and no walk visits more bytes than the heap has.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use model::units::{WORD_BYTES, Word};
 pub struct Walk<'a> {
     image: &'a Image<'a>,
     heap: Range<u64>,
-    /// Bytes of nodes that may still be visited: nodes do not overlap.
+    /// The bytes of nodes that may still be visited, since nodes do not overlap.
     bytes_left: u64,
-    /// The nodes that were visited: where they are, and their bytes.
+    /// The visited nodes: their addresses, and their bytes.
     reached: Vec<(u64, u64)>,
 }
 
 impl<'a> Walk<'a> {
-    /// A walk over what lies in `heap`.
+    /// Returns a walk over the addresses of `heap`.
     pub fn new(image: &'a Image<'_>, heap: &Range<u64>) -> Walk<'a> {
         let heap = heap.start..heap.end.min(image.capacity());
         let bytes_left = heap.end.saturating_sub(heap.start);
@@ -28,8 +28,8 @@ impl<'a> Walk<'a> {
     /// Visits a node of `bytes` bytes; from then on its words may be read.
     ///
     /// # Errors
-    /// When it does not lie in the heap, or more nodes were visited than there is room for, as
-    /// happens when a walk goes in circles.
+    /// When it is not in the heap, or more nodes were visited than there is room for, as happens
+    /// when a walk goes in circles.
     pub fn visit(&mut self, address: u64, bytes: u64, what: &str) -> Result<(), String> {
         let end = address.checked_add(bytes);
         let fits = end.is_some_and(|end| address >= self.heap.start && end <= self.heap.end);
@@ -46,7 +46,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The nodes that were visited: where they are, and their bytes.
+    /// Returns the visited nodes: their addresses, and their bytes.
     pub fn reached(self) -> Vec<(u64, u64)> {
         self.reached
     }

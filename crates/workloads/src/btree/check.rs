@@ -77,7 +77,7 @@ impl Tree {
     }
 }
 
-/// What a node's place in the tree says about it.
+/// The bounds of a node's keys, and its other properties, by its place in the tree.
 #[derive(Clone, Copy)]
 struct Bounds {
     is_root: bool,

@@ -1,7 +1,7 @@
 //! Commands as WHISPER's port has them (memcached-1.2.4-mtm): each call that took `cache_lock` in
 //! memcached 1.2.4 is a transaction of its own there, under the same name with `mt_` before it. A
 //! SET is `process_update_command` and `complete_nread` there, a GET `process_get_command` and
-//! what follows when the answer is sent.
+//! the calls after the answer is sent.
 
 use model::workload::{Pm, Ptr, Step, Stop};
 
@@ -11,7 +11,7 @@ use super::{Client, Command};
 use crate::heap::Heap;
 use crate::keyed::{OPERATION_WORK, locked};
 
-/// What a command does next.
+/// The next call of a command.
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     /// The value of a SET has come: the item is linked.
@@ -35,7 +35,7 @@ impl Client {
         };
         match call {
             Call::Store(set, new) => {
-                // The server copies it from its buffer, outside of every transaction.
+                // The server copies the value from its buffer, outside of every transaction.
                 let (kind, _) = &self.server.shape().sizes[set.size];
                 kind.store_value(pm, new, set.number, set.stamp);
                 self.within(pm, |server, pm, heap| server.store_item(pm, heap, set, new))?;
@@ -56,8 +56,8 @@ impl Client {
         Ok(())
     }
 
-    /// The first call of a command. With it a bucket is moved, if the table grows (ours: a
-    /// transaction of its own there).
+    /// Does the first call of a command. If the table grows, that transaction also moves a bucket
+    /// (ours: in the port that is a transaction of its own).
     pub(super) fn begin(&mut self, pm: &mut Pm<'_>, command: Command) -> Step {
         self.next = self.within(pm, |server, pm, heap| {
             let next = match command {
@@ -106,7 +106,7 @@ impl Server {
         self.link(pm, heap, set.number, self.shape().sizes[set.size].1, new)
     }
 
-    /// Finds the item of a key, and refers to it.
+    /// Finds the item of a key, and takes a reference to it.
     fn item_get(&self, pm: &mut Pm<'_>, number: u64) -> Option<Ptr> {
         let (_, found) = self.find(pm, number);
         if found.is_null() {
@@ -116,7 +116,7 @@ impl Server {
         Some(found)
     }
 
-    /// Moves an item that others have not taken out meanwhile.
+    /// Moves an item in its list, unless others have unlinked it meanwhile.
     fn item_update(&self, pm: &mut Pm<'_>, found: Ptr, now: u64) -> Step {
         let sizes = item::sizes_of(pm, found);
         if item::is_linked(sizes) {
@@ -126,7 +126,8 @@ impl Server {
         Ok(())
     }
 
-    /// Refers to an item no more, and frees it if nobody does and no key leads to it.
+    /// Drops a reference to an item, and frees the item if that was the last one and no key leads
+    /// to it.
     fn item_remove(&self, pm: &mut Pm<'_>, at: Ptr) -> Step {
         if item::let_go(pm, at) {
             let (_, class) = self.shape().kind_of(item::sizes_of(pm, at))?;

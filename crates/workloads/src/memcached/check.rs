@@ -1,10 +1,10 @@
-//! What must hold between the parts of a server: every chunk of every page is an item, free, or
-//! left over; every item is once in the list of its class and once in the chain of its key; and
-//! every count is right. A list is in order of use, as far as a client's own keys say it: nobody
-//! else uses them, and clients have no time in common. Where each call is a transaction, a chunk
-//! may also be an item to which somebody had a reference when the power failed, which nothing leads
-//! to; there are no more references than clients; and values, which are of no transaction, are not
-//! looked at.
+//! The invariants of a server: every chunk of every page is an item, free, or left over; every item
+//! is once in the list of its class and once in the chain of its key; and every count is right. A
+//! list is in order of use, which can be checked for the keys of one client: no other client uses
+//! them, and clients have no common time. Where each call is a transaction, a chunk may also be an
+//! item to which a client had a reference when the power failed, and to which nothing else leads;
+//! there are no more references than clients; and values, which belong to no transaction, are not
+//! checked.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::server::{
 };
 use crate::walk::Walk;
 
-/// What a chunk was found to be.
+/// The use of a chunk, as far as the check has found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Unknown,
@@ -26,10 +26,10 @@ enum Use {
     Chained,
 }
 
-/// The chunks of a server: the class of each, and what it was found to be.
+/// The chunks of a server, each with its class and its use.
 type Chunks = BTreeMap<u64, (usize, Use)>;
 
-/// What a server was found to have.
+/// The contents of a server.
 pub struct Found {
     /// The headers of its items.
     pub items: Vec<Header>,
@@ -37,7 +37,7 @@ pub struct Found {
     pub held: Vec<u64>,
 }
 
-/// Checks a server of so many clients, and returns what it has.
+/// Checks a server of so many clients, and returns its contents.
 pub fn check(server: &Server, walk: &mut Walk<'_>, clients: u64) -> Result<Found, String> {
     walk.visit(server.field(0), server.bytes(), "the record")?;
     let mut chunks = pages(server, walk)?;
@@ -66,8 +66,9 @@ pub fn check(server: &Server, walk: &mut Walk<'_>, clients: u64) -> Result<Found
     Ok(Found { items, held })
 }
 
-/// Checks that no more chunks are referred to than there are clients, if any may be, and returns
-/// them: a client does one call after the other, and has one reference between two of them.
+/// Checks that at most as many chunks are referred to as there are clients, if any may be, and
+/// returns these chunks. A client does one call after the other, and has at most one reference
+/// between two of them.
 fn check_references(
     server: &Server,
     walk: &Walk<'_>,
@@ -96,7 +97,7 @@ fn pages(server: &Server, walk: &mut Walk<'_>) -> Result<Chunks, String> {
     let mut counts = vec![0; shape.classes.len()];
     for page in 0..count {
         let entry = walk.word(server.page_entry(page));
-        // Pages begin at lines, so the class is below.
+        // Pages begin at lines, so the low bits hold the class.
         let (at, number) = (entry & !63, entry & 63);
         let class = shape.classes.iter().position(|class| class.number == number);
         let Some(class) = class else {
@@ -120,7 +121,7 @@ fn pages(server: &Server, walk: &mut Walk<'_>) -> Result<Chunks, String> {
     Ok(chunks)
 }
 
-/// Notes what a chunk is, which has to be one of the class, known as `from` so far.
+/// Notes the use of a chunk, which must be of this class and have the use `from` so far.
 fn note(chunks: &mut Chunks, at: u64, class: usize, from: Use, to: Use) -> Result<(), String> {
     match chunks.get_mut(&at) {
         Some((of, found)) if *of == class && *found == from => {

@@ -36,7 +36,7 @@ const FLAGS: u32 = 56;
 const REFERENCE: u64 = 1 << 32;
 const REFERENCES: u64 = 0xffff << 32;
 
-/// What ends a value.
+/// The end of a value.
 const END: &[u8] = b"\r\n";
 
 /// A kind of item: the sizes of its key and of its value.
@@ -72,7 +72,7 @@ impl Item {
         bytes | (self.suffix.len() as u64) << 48 | LINKED << FLAGS
     }
 
-    /// What follows the header, up to the value.
+    /// Returns the bytes after the header, up to the value.
     fn name(&self, number: u64) -> Vec<u8> {
         let mut name = words(self.key, |index| key_word(number, index));
         name.push(0);
@@ -80,14 +80,14 @@ impl Item {
         name
     }
 
-    /// The value, and what ends it.
+    /// Returns the value, with its end.
     fn value(&self, number: u64, version: u64) -> Vec<u8> {
         let mut value = words(self.value, |index| mix(mix(number) ^ version ^ (index << 40)));
         value.extend_from_slice(END);
         value
     }
 
-    /// What follows the header.
+    /// Returns the bytes after the header.
     fn data(&self, number: u64, version: u64) -> Vec<u8> {
         let mut data = self.name(number);
         data.extend(self.value(number, version));
@@ -99,7 +99,7 @@ impl Item {
         KEY + self.key + 1 + self.suffix.len() as u64
     }
 
-    /// Stores all of an item but its links.
+    /// Stores all of an item except its links.
     pub fn store(&self, pm: &mut Pm<'_>, at: Ptr, header: Header) {
         pm.store(at.plus(TIME), header.now);
         pm.store(at.plus(SIZES), self.sizes());
@@ -108,7 +108,7 @@ impl Item {
         pm.store_bytes(at.plus(KEY), &self.data(header.number, header.version));
     }
 
-    /// Stores what a new item has before it has a value: its key, and one reference.
+    /// Stores the parts of a new item that come before its value: its key, and one reference.
     pub fn store_name(&self, pm: &mut Pm<'_>, at: Ptr, number: u64, class: u64) {
         for link in [NEXT, BEFORE, CHAIN] {
             pm.store_ptr(at.plus(link), Ptr::NULL);
@@ -131,7 +131,7 @@ impl Item {
         pm.load(at.plus(VERSION))
     }
 
-    /// Whether an item has a key; compares word by word, as far as it is the same.
+    /// Whether an item has a key; compares word by word, up to the first difference.
     pub fn has_key(&self, pm: &mut Pm<'_>, at: Ptr, number: u64) -> bool {
         pm.work(COMPARE_WORK);
         pm.load(at.plus(CLASS)) >> 8 & 0xff == self.key
@@ -147,8 +147,8 @@ impl Item {
             && walk.word(at + CLASS) == (class | self.key << 8)
     }
 
-    /// Checks what follows the header of an item that was visited and is of the given class, also
-    /// the value if that is of its transaction, and returns the header.
+    /// Checks the bytes after the header of a visited item of the given class (the value only if it
+    /// belongs to the item's transaction), and returns the header.
     pub fn check(
         &self,
         walk: &Walk<'_>,
@@ -170,7 +170,7 @@ impl Item {
     }
 }
 
-/// What is stored in an item's header, beside sizes and links.
+/// The contents of an item's header, beside sizes and links.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     /// The number of its key.
@@ -179,7 +179,7 @@ pub struct Header {
     pub version: u64,
     /// The number of its slab class.
     pub class: u64,
-    /// When it was last used.
+    /// The time of its last use.
     pub now: u64,
 }
 
@@ -204,7 +204,7 @@ pub fn is_free(walk: &Walk<'_>, at: u64) -> bool {
     walk.word(at + SIZES) == SLABBED << FLAGS && walk.word(at + CLASS) == 0
 }
 
-/// Whether the chunk that was visited is an item of a class that somebody has and no key leads to.
+/// Whether the visited chunk is an item of a class that a client refers to and no key leads to.
 pub fn is_held(walk: &Walk<'_>, at: u64, class: u64) -> bool {
     let sizes = walk.word(at + SIZES);
     sizes >> FLAGS == 0 && sizes & REFERENCES > 0 && walk.word(at + CLASS) & 0xff == class
@@ -220,12 +220,12 @@ pub fn use_of(walk: &Walk<'_>, at: u64) -> (u64, u64) {
     (walk.word(at + KEY), walk.word(at + TIME))
 }
 
-/// Whether anybody has a reference to an item with this word of sizes.
+/// Whether any client has a reference to an item with this word of sizes.
 pub fn is_referenced(sizes: u64) -> bool {
     sizes & REFERENCES > 0
 }
 
-/// The word of the sizes of a linked item to which nobody has a reference.
+/// Returns the word of the sizes of a linked item without references.
 pub fn unreferenced(sizes: u64) -> u64 {
     sizes & !REFERENCES | LINKED << FLAGS
 }
@@ -242,7 +242,7 @@ pub fn hold(pm: &mut Pm<'_>, at: Ptr) {
     pm.store(at.plus(SIZES), sizes + REFERENCE);
 }
 
-/// Counts one reference less; whether that was the last one to an item that no key leads to.
+/// Counts one reference less. Returns whether it was the last one to an item that no key leads to.
 pub fn let_go(pm: &mut Pm<'_>, at: Ptr) -> bool {
     let sizes = sizes_of(pm, at) - REFERENCE;
     pm.store(at.plus(SIZES), sizes);
@@ -254,7 +254,7 @@ pub fn is_linked(sizes: u64) -> bool {
     sizes >> FLAGS & LINKED > 0
 }
 
-/// Stores what an item has from when it is linked: its version, and the time.
+/// Stores the version and the time that an item has from when it is linked.
 pub fn store_version(pm: &mut Pm<'_>, at: Ptr, version: u64, now: u64) {
     pm.store(at.plus(TIME), now);
     pm.store(at.plus(VERSION), version);
@@ -265,7 +265,7 @@ fn words(bytes: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
     (0..bytes / WORD_BYTES).flat_map(|index| word(index).to_le_bytes()).collect()
 }
 
-/// A word of a key: the number that sets it apart, and what follows from that.
+/// Returns a word of a key: the first is the key's number, and the others follow from it.
 fn key_word(number: u64, index: u64) -> u64 {
     if index == 0 { number } else { mix(number ^ index << 56) }
 }

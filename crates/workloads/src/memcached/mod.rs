@@ -2,22 +2,23 @@
 //! SSP-19 runs it: items in slabs, found by a hash table, evicted from lists in order of their use.
 //!
 //! `slabs.rs` has the sizes of chunks and the pages that they are carved from, `item.rs` the bytes
-//! of an item, `server.rs` what a command does to them, `calls.rs` its calls, and `check.rs` what
-//! must hold between them.
-//! The model is memcached 1.2.4. What it keeps in ordinary memory and a restart would need (lists,
-//! slab classes) is persistent here. Left out are the socket, parsing, and expiry.
+//! of an item, `server.rs` the operations of commands on them, `calls.rs` a command's calls, and
+//! `check.rs` the invariants.
+//! The model is memcached 1.2.4. Its data in ordinary memory that a restart would need (lists, slab
+//! classes) are persistent here. Left out are the socket, parsing, and expiry.
 //!
-//! A command is one transaction, in which nobody else sees an item, so there are no reference
-//! counts. In WHISPER's port each call that took `cache_lock` is one (`transactions=calls`): a SET
-//! allocates, links, and lets go, and a GET finds, updates, and lets go. References are counted in
-//! persistent memory there, so a client lets go first what one held when the power failed (ours:
-//! else nobody would, and the item would stay for ever).
+//! A command is one transaction, during which no other client sees an item, so there are no
+//! reference counts. In WHISPER's port each call that took `cache_lock` is a transaction
+//! (`transactions=calls`): a SET allocates, links, and drops its reference, and a GET finds,
+//! updates, and drops its reference. References are counted in persistent memory there, so after a
+//! power failure clients first drop those that were held (ours: otherwise the items would stay for
+//! ever).
 //!
 //! Each core is a client with a window of keys. A SET adds a new key to its window, and the oldest
 //! is no longer asked for; the server keeps it until it needs the room. A GET asks for a key of the
 //! window, which may be gone. All cores use one server behind one lock (1.2.4's `cache_lock`), or
-//! each has a server of its own. The commands that fill a server also double its hash table, and
-//! what is then under way is ended before anything is measured.
+//! each has a server of its own. The commands that fill a server also double its hash table, and a
+//! doubling that is then under way is completed before anything is measured.
 
 mod calls;
 mod check;
@@ -42,9 +43,9 @@ use item::Header;
 use server::{Server, Set};
 use slabs::Shape;
 
-/// Keys of a client's window, unless the user says otherwise (memaslap: 10,000).
+/// The default number of keys of a client's window (memaslap: 10,000).
 const WINDOW: u64 = 10_000;
-/// Where the number of a core begins in a key's number.
+/// The first bit of the core's number in a key's number.
 const CORE_SHIFT: u32 = 40;
 
 model::params! {
@@ -102,28 +103,28 @@ pub struct Memcached {
     heaps: Vec<Heap>,
     stamps: Vec<Stamps>,
     servers: Vec<Server>,
-    /// What each core's client is after.
+    /// The state in which each core's client begins.
     clients: Vec<After>,
 }
 
-/// What servers were found to have.
+/// The contents of servers.
 #[derive(Default)]
 struct Contents {
-    /// What their roots reach, and their stamps.
+    /// The blocks that their roots reach, and their stamps.
     seen: Seen,
     items: Vec<Header>,
-    /// The chunk of each reference, behind the core whose client is to give it back.
+    /// The chunk of each reference, with the core whose client is to drop it.
     held: Vec<(usize, u64)>,
 }
 
-/// What a client has asked for before its present life.
+/// The state of a client after its earlier lives.
 #[derive(Clone, Debug)]
 struct After {
     /// The oldest key of the window.
     oldest: u64,
     /// Commands so far, which are its time.
     commands: u64,
-    /// Items to which a power failure has left references that are this client's to give back.
+    /// The items with references left by a power failure that this client is to drop.
     held: Vec<u64>,
 }
 
@@ -223,8 +224,8 @@ impl Workload for Memcached {
         self.look(image).map(|_| ())
     }
 
-    /// A client's window ends with the newest of its keys that is there, and its time with the
-    /// latest use of an item. References are given back by as many clients as there are.
+    /// Sets each client's window to end with the newest of its keys that is there, and its time to
+    /// the latest use of an item. Left references are spread over the clients, which drop them.
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let Contents { seen, items, held } = self.look(image)?;
         for core in (0..self.plan.site.cores).map(CoreId) {
@@ -245,7 +246,7 @@ impl Workload for Memcached {
 }
 
 impl Memcached {
-    /// Checks every server; also returns what they have.
+    /// Checks every server, and returns their contents.
     fn look(&self, image: &Image<'_>) -> Result<Contents, String> {
         let Contents { mut seen, mut items, mut held } = Contents::default();
         for (index, server) in self.servers.iter().enumerate() {
@@ -281,9 +282,9 @@ struct Client {
     window: u64,
     commands: u64,
     lock: Option<LockId>,
-    /// What is left to do of a command whose calls are transactions.
+    /// The next call of a command whose calls are transactions.
     next: Option<Call>,
-    /// What is to be let go first.
+    /// The items whose references are to be dropped first.
     held: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a server keeps in persistent memory, and what commands do to it.
+//! The data of a server in persistent memory, and the operations of commands on them.
 //!
 //! ```text
 //! record, 64 bytes                       class, 64 bytes each, after the record
@@ -56,15 +56,15 @@ const EVICTION_TRIES: u32 = 50;
 pub struct Set {
     /// The number of the key.
     pub number: u64,
-    /// Which size.
+    /// The index of the size.
     pub size: usize,
-    /// What the value follows from.
+    /// The stamp from which the value is computed.
     pub stamp: u64,
     /// The client's time.
     pub now: u64,
 }
 
-/// A server. Its shape a compiled program has in its own memory.
+/// A server. A compiled program has the server's shape in its own memory.
 #[derive(Clone, Debug)]
 pub struct Server {
     root: u64,
@@ -88,7 +88,7 @@ impl Server {
         Ok(Server { root: root.address, ..server })
     }
 
-    /// What is fixed.
+    /// Returns the values that were fixed before the server started.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -113,8 +113,8 @@ impl Server {
         self.class_field(self.shape.classes.len(), page * WORD_BYTES)
     }
 
-    /// Gives a key a value: makes the item, evicting another for it if need be, and links it in
-    /// place of the one that has the key, if there is one.
+    /// Sets the value of a key: makes the item, evicting another if need be, and links it in place
+    /// of the key's old item, if there is one.
     ///
     /// # Errors
     /// When the heap is full.
@@ -128,7 +128,7 @@ impl Server {
         self.link(pm, heap, set.number, *class, new)
     }
 
-    /// Links an item in place of the one that has the key, if there is one.
+    /// Links an item in place of the key's old item, if there is one.
     pub fn link(
         &self,
         pm: &mut Pm<'_>,
@@ -154,7 +154,7 @@ impl Server {
     /// Loads the value of a key, if it is there, and returns its version.
     ///
     /// # Errors
-    /// [`Stop::Failed`] when what is there is no item.
+    /// [`Stop::Failed`] when the chunk that is found is no item.
     pub fn get(&self, pm: &mut Pm<'_>, number: u64, now: u64) -> Step<Option<u64>> {
         let (_, found) = self.find(pm, number);
         if found.is_null() {
@@ -166,7 +166,7 @@ impl Server {
         Ok(Some(version))
     }
 
-    /// Moves an item to the head of its list, if it was not there for long.
+    /// Moves an item to the head of its list, if it was not used for long.
     pub fn update(&self, pm: &mut Pm<'_>, class: usize, found: Ptr, now: u64) {
         let used = pm.load(found.plus(item::TIME));
         if now.saturating_sub(used) > self.shape.update_interval {
@@ -214,9 +214,9 @@ impl Server {
 
 /// Chunks.
 impl Server {
-    /// A chunk of a class: a free one, one that is left of the newest page, one of a new page, or
-    /// that of the item which was not used for longest. None if clients have references to every
-    /// item that could go: memcached is out of memory then, and stores nothing.
+    /// Takes a chunk of a class: a free one, one that is left of the newest page, one of a new
+    /// page, or that of the least recently used item. `None` if clients have references to every
+    /// item that could be evicted: memcached is out of memory then, and stores nothing.
     pub fn chunk(&self, pm: &mut Pm<'_>, heap: &mut Heap, class: usize) -> Step<Option<Ptr>> {
         let free = self.free_chunk(pm, class);
         if free.is_some() {
@@ -240,7 +240,7 @@ impl Server {
         }
     }
 
-    /// The item that was not used for longest, of those that nobody has a reference to.
+    /// Returns the least recently used item to which no client has a reference.
     fn last(&self, pm: &mut Pm<'_>, class: usize) -> Ptr {
         let mut last = pm.load_ptr(self.place(class, class::LAST));
         if !self.shape.by_calls {
@@ -275,7 +275,7 @@ impl Server {
         Some(rest)
     }
 
-    /// Gives a class a new page; whether there may be one.
+    /// Gives a class a new page. Returns whether another page was allowed.
     fn carve(&self, pm: &mut Pm<'_>, heap: &mut Heap, class: usize) -> Step<bool> {
         let pages = pm.load(Ptr::to(self.field(PAGES)));
         let own = pm.load(self.place(class, class::PAGES));
@@ -299,7 +299,7 @@ impl Server {
         Ok(true)
     }
 
-    /// Puts a chunk to the free ones of its class.
+    /// Adds a chunk to the free ones of its class.
     pub fn free(&self, pm: &mut Pm<'_>, class: usize, chunk: Ptr) {
         item::mark_free(pm, chunk);
         let first = pm.load_ptr(self.place(class, class::FREE));
@@ -379,8 +379,8 @@ impl Server {
         buckets.plus(bucket_of(number, count) * WORD_BYTES)
     }
 
-    /// Takes an item out of the table and out of its list, and frees its chunk, unless somebody
-    /// has a reference to it; `place` points to it.
+    /// Removes an item, to which `place` points, from the table and from its list, and frees its
+    /// chunk, unless a client has a reference to it.
     fn unlink(&self, pm: &mut Pm<'_>, place: Ptr, old: Ptr) -> Step {
         let sizes = item::sizes_of(pm, old);
         let (_, class) = self.shape.kind_of(sizes)?;
@@ -423,9 +423,9 @@ pub fn bucket_of(number: u64, count: u64) -> u64 {
     mix(number) & (count - 1)
 }
 
-/// A table of empty buckets. Memory that nobody used holds zeros already, as what memcached gets of
-/// `calloc`, and stays untouched. What is there otherwise (of another block, or of a doubling that
-/// a power failure cut short) is cleared in the transaction that also makes the table known: a
+/// Makes a table of empty buckets. Unused memory holds zeros already, like memory that memcached
+/// gets from `calloc`, and stays untouched. Other contents (of an old block, or of a doubling that
+/// a power failure cut short) are cleared in the transaction that also links the table, so that a
 /// power failure leaves both or neither.
 fn new_buckets(pm: &mut Pm<'_>, heap: &mut Heap, count: u64) -> Step<Ptr> {
     let buckets = heap.alloc(count * WORD_BYTES)?;

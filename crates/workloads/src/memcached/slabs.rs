@@ -6,13 +6,14 @@ use super::item::{self, Item};
 use super::{MemcachedParams, Step, Stop};
 use crate::rng::Random;
 
-/// Bytes of a slab page, and what the page of few items is at least a multiple of.
+/// Bytes of a slab page.
 const PAGE_BYTES: u64 = 1 << 20;
-/// Pages that the items at the start fill, at least, if the user does not say how large a page is.
+/// The least number of pages that the items at the start fill, if the size of a page is the
+/// default.
 const PAGES_AT_START: u64 = 4;
 /// Room for key and value in the smallest chunk (`chunk_size` of memcached 1.2.4).
 const SMALLEST_DATA: u64 = 48;
-/// memcached's first hash table.
+/// The buckets of memcached's first hash table.
 const BUCKETS: u64 = 1 << 16;
 
 /// How the hash table doubles.
@@ -26,7 +27,7 @@ pub enum Growth {
     Never,
 }
 
-/// What is fixed before a server starts.
+/// The values that are fixed before a server starts.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// Each size of a value, and its slab class, as an index into `classes`.
@@ -35,7 +36,7 @@ pub struct Shape {
     pub classes: Vec<Class>,
     /// Bytes of a page.
     pub page: u64,
-    /// Pages that may be carved. One is carved in every class, whatever this says.
+    /// The most pages to be carved. One is carved in every class in any case.
     pub pages_max: u64,
     /// Whether a page's chunks are free at once.
     pub carves_at_once: bool,

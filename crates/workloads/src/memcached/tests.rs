@@ -1,4 +1,4 @@
-//! A server against the obvious one in host memory, and servers with known faults.
+//! A server against a simple model in host memory, and servers with known faults.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ fn filled(text: &str, cores: u8) -> (Memcached, View) {
     (workload, view)
 }
 
-/// What a server holds: keys and versions in order of use, a list for each class.
+/// The contents of a server: keys and versions in order of use, a list for each class.
 #[derive(Clone, Debug, Default)]
 struct Cache {
     lists: BTreeMap<usize, VecDeque<(u64, u64)>>,
@@ -94,7 +94,7 @@ fn a_server_is_a_cache() {
         let server = workload.servers[0].clone();
         let shape = server.shape().clone();
         let (mut cache, mut evictions) = (Cache::default(), 0);
-        // What was filled is not known by class: begin with every key's version, newest first.
+        // The model begins with every key's version, newest first, as filling chose the classes.
         for number in 0..300 {
             let mut pm = Pm::plain(&mut view, CoreId(0));
             let Some(version) = server.get(&mut pm, number, 0).expect("an item") else { continue };
@@ -175,8 +175,8 @@ fn calls_are_a_command() {
     }
 }
 
-/// Clients that take turns between calls see items that others hold; nobody loses one, and a
-/// chunk that a power failure leaves to nobody is no fault.
+/// Clients that take turns between calls see items that others hold; no item is lost, and a chunk
+/// that a power failure leaves without any owner is no fault.
 #[test]
 fn calls_of_clients_may_alternate() {
     let text = "items=60 set_percent=60 overwrite_percent=60 memory_percent=70 \
@@ -197,7 +197,7 @@ fn calls_of_clients_may_alternate() {
     assert!(held > 20, "{held} items that nothing leads to");
 }
 
-/// Whatever calls they were in the middle of.
+/// Clients drop the references that were held when the power failed, between whatever calls.
 #[test]
 fn what_clients_held_when_the_power_failed_they_let_go() {
     let text = "items=60 set_percent=60 overwrite_percent=60 memory_percent=70 \
@@ -211,7 +211,7 @@ fn what_clients_held_when_the_power_failed_they_let_go() {
             let mut pm = Pm::plain(&mut view, CoreId(core as u8));
             clients[core as usize].transaction(&mut pm).expect("a call");
         }
-        // Those who have begun hold one item at most, and the others what was left to them.
+        // Clients that have begun hold at most one item, and the others those left to them.
         let image = Image::over(&view.pm);
         let found = workload.look(&image).expect("it is sound").held.len();
         let has = |client: &Client| usize::from(client.next.is_some()) + client.held.len();
@@ -222,7 +222,8 @@ fn what_clients_held_when_the_power_failed_they_let_go() {
     assert!(held > 100, "{held} references");
 }
 
-/// Three clients, and room for two items: who finds none that nobody holds stores nothing.
+/// With three clients and room for two items, a client that finds no unreferenced item stores
+/// nothing.
 #[test]
 fn a_set_without_room_ends() {
     let text = "items=2 set_percent=70 overwrite_percent=60 memory_percent=10 page=256 \
@@ -253,7 +254,7 @@ fn a_call_writes_three_lines_in_two_pages() {
     let (mut lines, mut pages, calls) = (0, 0, 3_000);
     for _ in 0..calls {
         if let Some(Call::Store(set, new)) = client.next {
-            // It is of no transaction, and is stored again.
+            // The value belongs to no transaction, so it is stored again.
             let kind = &workload.shape.sizes[set.size].0;
             kind.store_value(&mut Pm::plain(&mut view, CoreId(0)), new, set.number, set.stamp);
         }
@@ -286,8 +287,8 @@ fn a_table_doubles_with_its_items() {
     }
 }
 
-/// Filling moves a bucket with every item, as commands do, and what is left in the end: the first
-/// command finds a table that is large enough, and moves nothing.
+/// Filling moves a bucket with every item, as commands do, and the remaining buckets at the end.
+/// So the first command finds a table that is large enough, and moves nothing.
 #[test]
 fn a_filled_table_does_not_grow() {
     for (text, buckets) in [
@@ -307,7 +308,7 @@ fn a_filled_table_does_not_grow() {
     }
 }
 
-/// What lies where the larger table will be is cleared with it.
+/// Old contents at the place of the larger table are cleared with it.
 #[test]
 fn a_table_that_doubles_is_empty_whatever_was_there() {
     let text = "items=300 buckets=256 memory_percent=1000 set_percent=100";

@@ -75,7 +75,7 @@ impl Tree {
     }
 }
 
-/// What a node's place in the tree says about it.
+/// The properties of a node that follow from its place in the tree.
 #[derive(Clone, Copy)]
 struct Bounds {
     parent: u64,

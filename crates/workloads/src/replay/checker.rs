@@ -1,4 +1,4 @@
-//! A program of the user's checks what a power failure leaves of a trace's memory.
+//! The check, by a program of the user's, of the memory that a power failure leaves of a trace.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use super::history::{History, Told};
 use super::trace::Op;
 use crate::rng::mix;
 
-/// What nobody can accept: words that have nothing to do with each other.
+/// Returns contents that no checker may accept: unrelated words.
 fn garbage(line: Line) -> LineData {
     let mut data = [0; LINE_BYTES as usize];
     for (word, bytes) in (line.first_word().0..).zip(data.chunks_exact_mut(8)) {
@@ -25,30 +25,30 @@ fn garbage(line: Line) -> LineData {
     data
 }
 
-/// The memory of a trace, of which there is one copy, before the eyes of a program.
+/// The memory of a trace with one copy, as the user's program examines it.
 #[derive(Debug)]
 pub struct Examined {
     examiner: Arc<dyn Examiner>,
-    /// Where the regions lie.
+    /// The addresses of the regions.
     regions: Vec<Range<u64>>,
-    /// The lines that the trace stores to, in order; the others are zeros.
+    /// The lines to which the trace stores, in order; the others are zeros.
     lines: Vec<Line>,
-    /// Those that change behind `measured`, in which images differ.
+    /// The lines that change after `measured`, in which images differ.
     changing: Vec<Line>,
-    /// What the threads tell the world.
+    /// The texts of the threads' marks.
     marks: Vec<Vec<String>>,
     told: Told,
-    /// Whether it accepts garbage, too.
+    /// Whether the program accepts garbage, too.
     accepts_garbage: bool,
-    /// What memory and marks it has seen, in short.
+    /// Digests of the memories and marks that the program has examined.
     seen: RefCell<BTreeSet<u64>>,
 }
 
 impl Examined {
-    /// The memory of the one copy of a trace.
+    /// Makes the examined memory of the one copy of a trace.
     ///
     /// # Errors
-    /// [`Stop::NotAccepted`] when what the trace leaves without a power failure is not accepted.
+    /// [`Stop::NotAccepted`] when the program refuses the memory after the whole trace.
     pub fn new(examiner: &Arc<dyn Examiner>, replay: &Replay) -> Step<Examined> {
         let (trace, copy) = (&replay.trace, replay.copies[0]);
         let placed = trace.regions.iter().map(|region| {
@@ -72,7 +72,7 @@ impl Examined {
             accepts_garbage: false,
             seen: RefCell::default(),
         };
-        // What several threads leave depends on who came first, unless that was recorded.
+        // The final memory of several threads depends on their order, unless that was recorded.
         if trace.threads.len() == 1 || trace.is_interleaved {
             let all: Vec<u64> = examined.marks.iter().map(|marks| marks.len() as u64).collect();
             examined.examine(&left, &all).map_err(|text| {
@@ -84,14 +84,14 @@ impl Examined {
         }
         let garbage: Vec<LineData> = examined.lines.iter().map(|&line| garbage(line)).collect();
         let none = vec![0; trace.threads.len()];
-        // Of no lines there is none, and where an end is wanted all is accepted unseen.
+        // Without lines there is no garbage to show, and a cancelled examiner accepts everything.
         let is_shown = !garbage.is_empty();
         examined.accepts_garbage =
             is_shown && examined.examine(&garbage, &none).is_ok() && !examined.is_cancelled();
         Ok(examined)
     }
 
-    /// What is said of memory when threads have made so many marks.
+    /// Returns the program's judgement of memory when threads have made so many marks.
     fn examine(&self, lines: &[LineData], marks: &[u64]) -> Result<(), String> {
         let said = self.marks.iter().zip(marks).map(|(texts, &made)| {
             let last = (made as usize).checked_sub(1).and_then(|last| texts.get(last));
@@ -111,13 +111,13 @@ impl Examined {
         self.regions.iter().map(piece).collect()
     }
 
-    /// Whether the trace stores anything that could be found wrong.
+    /// Whether the trace makes any store that the program could find wrong.
     pub fn has_stores(&self) -> bool {
         !self.changing.is_empty()
     }
 
-    /// What is said of an image that was not seen before; where it is wrong, with what it has of
-    /// the trace.
+    /// Returns the program's judgement of an image that it has not seen before; a refusal also says
+    /// which of the trace's stores the image has.
     fn judge(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), Refusal> {
         let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
         let Err(mut text) = self.examine(&lines, marks) else { return Ok(()) };
@@ -138,7 +138,8 @@ fn lines_of(words: impl Iterator<Item = Word>) -> Vec<Line> {
     lines
 }
 
-/// All that a trace stores, in the order of the file, or its threads one after the other.
+/// Returns all stores of a trace, in the order of the file if it is interleaved, or else thread by
+/// thread.
 fn history(replay: &Replay) -> Step<History> {
     let (trace, copy) = (&replay.trace, replay.copies[0]);
     let mut history = History::default();
@@ -157,7 +158,7 @@ fn history(replay: &Replay) -> Step<History> {
     let mut replayers: Vec<_> =
         (0..trace.threads.len()).map(|number| replay.replayer(copy, number)).collect();
     for (number, op, place) in all {
-        // Where it is known what came before what, threads are told of as if they were one.
+        // If the order of the threads' operations is known, they are reported as one thread.
         history.at(if trace.is_interleaved { 0 } else { number }, place);
         replayers[number].perform(op, &mut Pm::simulated(&mut history, CoreId(0)))?;
     }
@@ -170,7 +171,7 @@ impl Checker for Examined {
         self.changing.iter().for_each(|&line| image.line(line).hash(&mut hasher));
         marks.hash(&mut hasher);
         let key = hasher.finish();
-        // What is wrong with an image is told once, so that others have their turn.
+        // The same error is reported once, so that others are reported, too.
         if self.seen.borrow().contains(&key) {
             return Ok(());
         }

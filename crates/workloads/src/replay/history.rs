@@ -1,4 +1,4 @@
-//! What a trace stores, word by word, and what of it an image has.
+//! The stores of a trace, word by word, and which of them an image has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use model::workload::{Flush, LockId, Overwritten, Port, Ptr};
 
 use super::trace::Trace;
 
-/// Memory that remembers where in a trace each store to persistent memory is.
+/// Memory that remembers the place in the trace of each store to persistent memory.
 #[derive(Default)]
 pub struct History {
-    /// What words hold; others hold zeros.
+    /// The contents of words; others hold zeros.
     now: BTreeMap<Word, u64>,
     stored: BTreeMap<Word, Stores>,
     /// The thread that stores now, and the place in the file.
@@ -23,12 +23,12 @@ pub struct History {
 /// The stores to a word.
 #[derive(Debug)]
 struct Stores {
-    /// What it holds before all of them.
+    /// The contents of the word before all of them.
     before: u64,
     each: Vec<Stored>,
 }
 
-/// A store: who made it, where in the file it is, and what its word holds from then on.
+/// A store: its thread, its place in the file, and the contents of its word from then on.
 #[derive(Debug)]
 struct Stored {
     thread: usize,
@@ -36,37 +36,37 @@ struct Stored {
     value: u64,
 }
 
-/// What can be told of an image: which of the trace's stores it has.
+/// The stores by which an image can be described: those of the trace that it has.
 #[derive(Debug)]
 pub struct Told {
     stored: Vec<(Word, Stores)>,
-    /// Threads that store.
+    /// The number of threads that store.
     threads: usize,
     trace: Arc<Trace>,
 }
 
 impl History {
-    /// What was stored until now was there before the trace began.
+    /// Counts the stores up to now as contents from before the trace.
     pub fn measure(&mut self) {
         self.stored.clear();
     }
 
-    /// What comes next is done by a thread, and from there in the file.
+    /// Sets the thread, and the place in the file, of the next operations.
     pub fn at(&mut self, thread: usize, place: usize) {
         (self.thread, self.place) = (thread, place);
     }
 
-    /// The words of persistent memory that were stored to, in order.
+    /// Returns the words of persistent memory that were stored to, in order.
     pub fn words(&self) -> impl Iterator<Item = Word> + '_ {
         self.now.keys().copied().filter(|word| word.line().is_persistent())
     }
 
-    /// Those that were stored to since the trace began.
+    /// Returns the words that were stored to since the trace began.
     pub fn stored(&self) -> impl Iterator<Item = Word> + '_ {
         self.stored.keys().copied()
     }
 
-    /// What a line holds.
+    /// Returns the contents of a line.
     pub fn line(&self, line: Line) -> LineData {
         let mut data = [0; LINE_BYTES as usize];
         let words = (line.first_word().0..).map(Word);
@@ -80,10 +80,10 @@ impl History {
         self.now.get(&word).copied().unwrap_or_default()
     }
 
-    /// What can be told of images of a trace.
+    /// Returns the stores by which images of the trace can be described.
     pub fn told(self, trace: &Arc<Trace>) -> Told {
         let mut stored: Vec<_> = self.stored.into_iter().collect();
-        // Which of two threads stored to a word first is not known.
+        // A word of two threads says nothing, since it is not known which one stored first.
         stored.retain(|(_, Stores { each, .. })| {
             each.windows(2).all(|pair| pair[0].thread == pair[1].thread)
         });
@@ -159,8 +159,8 @@ impl Port for History {
 }
 
 impl Told {
-    /// Which stores memory has, and which of those before them it has not. Where a word holds the
-    /// same value behind several stores, no more is said than what is so in any case.
+    /// Returns which stores memory has, and which of the earlier ones it lacks, in words. If a word
+    /// holds the same value after several stores, only what is certain is said.
     pub fn of(&self, word_of: impl Fn(Word) -> u64) -> String {
         let mut there: BTreeMap<usize, usize> = BTreeMap::new();
         let mut missing: BTreeSet<(usize, usize)> = BTreeSet::new();
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_value_that_comes_again_is_no_evidence() {
-        // The word holds 7 behind line 1 and behind line 5.
+        // The word holds 7 after line 1 and after line 5.
         let told = told(&[(0, 1, 1, 7), (0, 2, 2, 3), (0, 3, 1, 8), (0, 5, 1, 7)]);
         assert_eq!(of(&told, &[(1, 7)]), "memory has the stores up to line 1");
         let expect = "memory has the store of line 3, and not that of line 2";

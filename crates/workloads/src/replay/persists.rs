@@ -5,19 +5,19 @@ use super::trace::{Op, Thread, Trace};
 /// Flushes, or fences, that come from one place in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Persist {
-    /// What they are: `flush`, `order` or `fence`.
+    /// The kind of operation: `flush`, `order` or `fence`.
     pub operation: &'static str,
-    /// What a place in the file is called.
+    /// The word for a place in the file.
     pub unit: &'static str,
-    /// Where in the file the first one is.
+    /// The place of the first one in the file.
     pub place: usize,
-    /// Where in the program they come from, if the file says so; otherwise there is one.
+    /// The place in the program from which they come, if the file says so; otherwise there is one.
     pub source: Option<String>,
-    /// In how many places of the file they are.
+    /// The number of their places in the file.
     pub times: u64,
 }
 
-/// What a flush or a fence is called.
+/// Returns the name of an operation, if it is a flush or a fence.
 fn operation(op: &Op) -> Option<&'static str> {
     match op {
         Op::Flush { .. } => Some("flush"),
@@ -33,7 +33,7 @@ impl Trace {
         let mut found: Vec<Persist> = Vec::new();
         let mut each: Vec<(usize, &str)> = self.threads.iter().flat_map(Thread::persists).collect();
         each.sort_unstable();
-        // A flush of several lines is one.
+        // A flush of several lines is one persist.
         each.dedup();
         for (place, operation) in each {
             let source = self.sources.get(place);
@@ -53,8 +53,8 @@ impl Trace {
         found
     }
 
-    /// The trace without the flushes or fences that come from where in the program one in this
-    /// place of the file does; whether there is any.
+    /// Removes the flushes or fences that come from the same place in the program as the one in
+    /// this place of the file. Returns whether there is one.
     pub fn leave_out(&mut self, place: usize) -> bool {
         let Trace { sources, threads, .. } = self;
         let found = threads.iter().flat_map(Thread::persists).find(|(other, _)| *other == place);
@@ -70,13 +70,13 @@ impl Trace {
 }
 
 impl Thread {
-    /// Where in the file its flushes and fences are, and what they are.
+    /// Returns the places in the file of its flushes and fences, with their names.
     fn persists(&self) -> impl Iterator<Item = (usize, &'static str)> + '_ {
         let each = self.places.iter().zip(&self.ops);
         each.filter_map(|(place, op)| Some((*place, operation(op)?)))
     }
 
-    /// Keeps some of its operations, which have as many transactions.
+    /// Keeps some of its operations, among them all begins and ends of transactions.
     fn keep(&mut self, stays: impl Fn(&Op, usize) -> bool) {
         let Thread { ops, places, marks, parts } = std::mem::take(self);
         self.marks = marks;

@@ -5,7 +5,7 @@
 //! |STORE;address;value;size|FLUSH;address;size|FENCE|STOP
 //! ```
 //!
-//! It is one line, and numbers are hexadecimal. What the tool says before and after is passed over.
+//! It is one line, and numbers are hexadecimal. The tool's output before and after is skipped.
 //! The call stack behind a store (`--log-stores-stacktraces=yes`, frames such as
 //! `;0x400CDB: insert (list.c:144)`) says where in the program it comes from. Markers,
 //! `NAME.BEGIN` and `NAME.END`, are marks, but for those of two names: `tx` are a transaction's
@@ -24,16 +24,16 @@ const STOP: &str = "STOP";
 /// The marker with which measuring begins.
 const MEASURED: &str = "measured.BEGIN";
 
-/// So many frames of a call stack are told.
+/// The number of frames of a call stack that are reported.
 const FRAMES_TOLD: usize = 2;
 
-/// Whether a text is such a log; the format of ours has no bars.
+/// Whether a text is such a log; our own format has no bars.
 pub fn is_store_log(text: &str) -> bool {
     text.split_once(START).is_some_and(|(_, behind)| behind.starts_with('|'))
 }
 
-/// Whether a log ends here, with what the tool says behind it. What a function or a marker is
-/// called does not end it.
+/// Whether a log ends at this part, which may be followed by other output of the tool. The name of
+/// a function or of a marker does not end it.
 fn is_stop(part: &str) -> bool {
     part.lines().next().and_then(|line| line.split_whitespace().last()) == Some(STOP)
 }

@@ -1,4 +1,4 @@
-//! A trace that is read, in whichever format, and what is checked of it.
+//! A trace while it is read, in either format, and the checks on it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,34 +12,34 @@ use super::trace::{Op, Region, Thread, Trace};
 const THREADS_MAX: u64 = 64;
 /// The most locks, whose numbers begin with 0 (ours: each takes a line).
 const LOCKS_MAX: u64 = 1 << 16;
-/// The most bytes of one access (ours: a page; what a processor does at once, such as saving all of
-/// its registers, is less).
+/// The most bytes of one access (ours: a page; the largest single accesses of processors, such as
+/// saving all registers, are smaller).
 pub const ACCESS_MAX: u64 = PAGE_BYTES;
 /// The most bytes of one `flush` (ours: a mistake would fill the host's memory).
 const FLUSH_MAX: u64 = 1 << 24;
 /// The most instructions of one `work` (ours: what a program may do in hours).
 const WORK_MAX: u64 = 1_000_000_000_000;
-/// Where addresses of a trace end, as those of processors do.
+/// The end of a trace's addresses, as of processors' addresses.
 const ADDRESSES_END: u64 = 1 << 57;
 
 /// A trace that is being read.
 pub struct Recorder<'a> {
     file: &'a str,
-    /// What a place in the file is called, and the place of what is read now.
+    /// The word for a place in the file, and the place of the operation that is being read.
     unit: &'static str,
     pub place: usize,
     regions: Vec<Region>,
-    /// Where pages of volatile memory are, in order of first use.
+    /// The places of pages of volatile memory, in order of first use.
     pages: BTreeMap<u64, u64>,
     is_measured: bool,
     current: usize,
-    /// The thread that did something last, and how often that was another one than before.
+    /// The thread of the last operation, and how often the thread has changed.
     went_on: Option<usize>,
     turns: u64,
     recorded: BTreeMap<usize, Recorded>,
-    /// Bytes of what transactions of two threads may not share without a lock.
+    /// The bytes of a part that transactions of two threads may not share without a lock.
     grain: u64,
-    /// Who stored to each such part in transactions.
+    /// The last store to each such part in transactions.
     stored: BTreeMap<u64, Stored>,
     trace: Trace,
 }
@@ -50,9 +50,9 @@ struct Recorded {
     ops: Vec<Op>,
     places: Vec<usize>,
     marks: Vec<String>,
-    /// The transaction that is open: where it began, in the file and among the operations.
+    /// The begin of the open transaction, in the file and among the operations.
     open: Option<(usize, usize)>,
-    /// The locks that it has, and where it took them.
+    /// The locks that the thread holds, and the places where it took them.
     held: Vec<(u32, usize)>,
 }
 
@@ -62,7 +62,7 @@ impl Recorded {
     }
 }
 
-/// The last store to a part of memory, and the locks that were held at every one.
+/// The last store to a part of memory, and the locks that were held at all stores to it.
 struct Stored {
     thread: usize,
     place: usize,
@@ -89,7 +89,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Refuses what is read now.
+    /// Refuses the operation that is being read.
     pub fn wrong<T>(&self, text: impl AsRef<str>) -> Step<T> {
         self.wrong_at(self.place, text)
     }
@@ -113,7 +113,7 @@ impl<'a> Recorder<'a> {
         self.wrong(format!("`{value}` does not fit into {bytes} byte{plural}"))
     }
 
-    /// What is read now comes from there in the program; empty if the file does not say.
+    /// Notes the place in the program of the operation that is being read; empty if unknown.
     pub fn comes_from(&mut self, source: &str) {
         if self.is_measured && !source.is_empty() {
             let plain = match source.contains(char::is_control) {
@@ -124,12 +124,12 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What follows until [`Recorder::measure`] is there when measuring begins.
+    /// Takes the next operations, until [`Recorder::measure`], as done before measuring begins.
     pub fn begin_before(&mut self) {
         self.is_measured = false;
     }
 
-    /// Measuring begins here.
+    /// Begins the measured part.
     pub fn measure(&mut self) -> Step {
         if self.is_measured {
             return self.wrong("`measured` is there twice");
@@ -138,7 +138,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// What follows is of another thread.
+    /// Takes the next operations as those of another thread.
     pub fn thread(&mut self, number: u64) -> Step {
         if !self.is_measured {
             return self.wrong("threads begin behind `measured`");
@@ -147,7 +147,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// The order of the file is that in which threads went on.
+    /// Takes the order of the file as that in which threads went on.
     pub fn interleave(&mut self) -> Step {
         if !self.recorded.is_empty() {
             return self.wrong("`interleaved` is before what threads do");
@@ -156,7 +156,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// The current thread does something: if another one went on before, that one has passed its
+    /// Notes that the current thread goes on. If another thread went on before, that one passes its
     /// turn on, and this one waits for it.
     fn go_on(&mut self) {
         let Some(before) = self.went_on.replace(self.current) else { return };
@@ -171,7 +171,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The program's memory has a persistent part. Each is made known before any operation.
+    /// Adds a persistent region of the program's memory. All are added before any operation.
     pub fn region(&mut self, start: u64, bytes: u64) -> Step {
         if !start.is_multiple_of(LINE_BYTES) || !bytes.is_multiple_of(LINE_BYTES) || bytes == 0 {
             return self.wrong(format!("a region is whole lines of {LINE_BYTES} bytes"));
@@ -191,7 +191,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Where a copy has `bytes` from an address on, which are in one page.
+    /// Returns the address in a copy of `bytes` from an address on, which are in one page.
     fn translate(&mut self, address: u64, bytes: u64) -> Step<u64> {
         let Some(end) = address.checked_add(bytes).filter(|&end| end <= ADDRESSES_END) else {
             return self.wrong(format!("address {address:#x} has more than 57 bits"));
@@ -232,7 +232,7 @@ impl<'a> Recorder<'a> {
         self.now().open.is_some()
     }
 
-    /// Refuses what has no place before `measured`.
+    /// Refuses an operation that is not possible before `measured`.
     fn needs_time(&self, what: &str) -> Step {
         if self.is_measured {
             return Ok(());
@@ -250,7 +250,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// A store of bytes, low first.
+    /// Adds a store of bytes, low first.
     pub fn store(&mut self, address: u64, mut bytes: &[u8]) -> Step {
         for (at, length) in pieces(address, bytes.len() as u64, WORD_BYTES) {
             let (first, rest) = bytes.split_at(length as usize);
@@ -263,7 +263,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// A store of so many bytes that were not recorded.
+    /// Adds a store of bytes whose values were not recorded.
     pub fn store_new(&mut self, address: u64, bytes: u64) -> Step {
         let bytes = self.within("the number of bytes", bytes, 1, ACCESS_MAX)?;
         for (at, length) in pieces(address, bytes, WORD_BYTES) {
@@ -286,7 +286,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Lines are written back.
+    /// Adds a flush of the lines that hold these bytes.
     pub fn flush(&mut self, address: u64, bytes: u64) -> Step {
         self.needs_time("flush")?;
         let bytes = self.within("the number of bytes", bytes, 1, FLUSH_MAX)?;
@@ -298,7 +298,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Stores before are ordered before those after, or durable.
+    /// Adds a fence, which orders earlier stores before later ones, or makes them durable.
     pub fn fence(&mut self, what: &str, op: Op) -> Step {
         self.needs_time(what)?;
         self.push(op);
@@ -312,7 +312,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// The program tells the world how far it has come.
+    /// Adds a mark, by which the program tells the world how far it has come.
     pub fn mark(&mut self, text: &str) -> Step {
         self.needs_time("mark")?;
         if text.contains('\0') {
@@ -342,7 +342,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// The transaction ends: it is committed, or aborted.
+    /// Ends the transaction, by a commit or an abort.
     pub fn end(&mut self, what: &str, op: Op) -> Step {
         self.needs_time(what)?;
         let Some((_, begin)) = self.now().open.take() else {
@@ -386,8 +386,9 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Where a copy has what is stored to. What two threads store to in transactions has a lock
-    /// that both hold: without one nobody could say what is right after a power failure.
+    /// Returns the address in a copy of a store. A part to which two threads store in transactions
+    /// must have a lock that both hold: otherwise the right contents after a power failure would be
+    /// unknown.
     fn place_of_store(&mut self, address: u64, bytes: u64) -> Step<u64> {
         let at = self.translate(address, bytes)?;
         if at >= DRAM_BASE || !self.is_measured || !self.in_tx() {
@@ -404,7 +405,7 @@ impl<'a> Recorder<'a> {
         let has_lock = !stored.locks.is_empty();
         let other = std::mem::replace(&mut stored.thread, thread);
         let since = std::mem::replace(&mut stored.place, place);
-        // In the order that was recorded one comes behind the other, if that one has ended.
+        // In a recorded order this transaction is after the other one, if that has ended.
         let open = self.recorded.get(&other).and_then(|recorded| recorded.open);
         let overlap = open.is_some_and(|(begin, _)| begin <= since);
         let may_meet = overlap || !self.trace.is_interleaved;
@@ -421,7 +422,7 @@ impl<'a> Recorder<'a> {
         ))
     }
 
-    /// The trace, which is complete.
+    /// Returns the complete trace.
     pub fn finish(mut self) -> Step<Trace> {
         for (thread, recorded) in &self.recorded {
             if let Some((place, _)) = recorded.open {
@@ -449,7 +450,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// `bytes` from an address on, in pieces that lie in one block of `size` bytes each.
+/// Splits `bytes` from an address on into pieces that are in one block of `size` bytes each.
 fn pieces(address: u64, bytes: u64, size: u64) -> impl Iterator<Item = (u64, u64)> {
     let mut at = address;
     let mut left = bytes;

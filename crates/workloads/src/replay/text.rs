@@ -1,5 +1,5 @@
-//! The text format of traces: an operation a line, and behind `#` where in the program it comes
-//! from. docs/replay.md describes it.
+//! The text format of traces: an operation on each line, and behind `#` its place in the program.
+//! docs/replay.md describes it.
 
 use model::workload::Step;
 
@@ -45,7 +45,7 @@ pub fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
     if lines().any(|(_, words, _)| words[0] == "measured") {
         recorder.begin_before();
     }
-    // Where persistent memory is, is known before anything is done there.
+    // Regions are read first, so that persistent memory is known before any operation.
     for (place, words, _) in lines().filter(|(_, words, _)| words[0] == "region") {
         recorder.place = place;
         let [start, bytes] = numbers(&recorder, &words)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a thread did. Addresses are those of one copy: from 0 on in persistent memory, and from
+/// An operation of a thread, with addresses of one copy: from 0 on in persistent memory, and from
 /// [`DRAM_BASE`](model::units::DRAM_BASE) on in volatile memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -17,7 +17,7 @@ pub enum Op {
         value: u64,
         bytes: u8,
     },
-    /// The same with a value that is new each time.
+    /// A store of a value that is new each time.
     StoreNew {
         at: u64,
         bytes: u8,
@@ -26,13 +26,13 @@ pub enum Op {
         at: u64,
         value: u64,
     },
-    /// Write a line back.
+    /// A flush of a line.
     Flush {
         at: u64,
     },
     Order,
     Durable,
-    /// The program tells the world how far it has come.
+    /// A mark, by which the program tells the world how far it has come.
     Mark,
     Work(u64),
     Begin {
@@ -48,19 +48,19 @@ pub enum Op {
     PassTurn,
 }
 
-/// Where in the program places of a file come from. A program has few such texts, and a file names
-/// one of them in each of its millions of places.
+/// The places in the program from which places of the file come. A program has few such texts, and
+/// a file names one of them in each of its millions of places.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     texts: Vec<String>,
-    /// Where among the texts each of them is.
+    /// The index of each text.
     known: BTreeMap<String, u32>,
     /// Places in order, each with its text.
     places: Vec<(usize, u32)>,
 }
 
 impl Sources {
-    /// A place behind those before comes from there.
+    /// Adds the source of a place, which is after all places added before.
     pub fn add(&mut self, place: usize, text: &str) {
         debug_assert!(self.places.last().is_none_or(|(last, _)| *last < place), "in order");
         let number = self.known.get(text).copied().unwrap_or_else(|| {
@@ -72,7 +72,7 @@ impl Sources {
         self.places.push((place, number));
     }
 
-    /// Where a place comes from, if the file says so.
+    /// Returns the source of a place, if the file has it.
     pub fn get(&self, place: usize) -> Option<&str> {
         let index = self.places.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         Some(&self.texts[self.places[index].1 as usize])
@@ -82,20 +82,20 @@ impl Sources {
 /// A trace.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// What a place in its file is called.
+    /// The word for a place in its file.
     pub unit: &'static str,
-    /// Where in the program what is in a place comes from, if the file says so.
+    /// The sources of its places, as far as the file has them.
     pub sources: Sources,
-    /// Bytes of persistent and of volatile memory that a copy takes, whole lines and whole pages.
+    /// The bytes of persistent and of volatile memory of a copy, whole lines and whole pages.
     pub persistent: u64,
     pub volatile: u64,
-    /// Threads go on in the order of the file, which is how it was when they were recorded.
+    /// Whether threads go on in the order of the file, in which they were recorded.
     pub is_interleaved: bool,
-    /// Locks of a copy.
+    /// The number of locks of a copy.
     pub locks: u32,
-    /// Where the program's persistent memory lies in it; nowhere else, if it has no parts.
+    /// The regions of the program's persistent memory; empty if it has none.
     pub regions: Vec<Region>,
-    /// What was done before measuring begins.
+    /// The operations before measuring begins.
     pub before: Vec<Op>,
     pub threads: Vec<Thread>,
 }
@@ -107,11 +107,11 @@ pub struct Region {
     pub to: u64,
 }
 
-/// So many places are named, where there are several.
+/// The most places that are named if there are several.
 const PLACES_TOLD: usize = 3;
 
 impl Trace {
-    /// Places in the file as they are told, with where in the program they come from.
+    /// Returns places in the file as text, with their sources in the program.
     pub fn told(&self, places: &[usize]) -> String {
         let source = |place: &usize| self.sources.get(*place);
         let first = places.first().and_then(source);
@@ -131,21 +131,21 @@ impl Trace {
     }
 }
 
-/// What one thread did.
+/// The operations of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct Thread {
     pub ops: Vec<Op>,
-    /// Where in the file each of them is.
+    /// The place of each operation in the file.
     pub places: Vec<usize>,
-    /// What it tells the world, mark by mark.
+    /// The texts of its marks.
     pub marks: Vec<String>,
-    /// The parts of which each has one transaction, with what comes before it, and all of `ops`.
+    /// The parts of `ops`, each with one transaction and the operations around it.
     pub parts: Vec<Range<usize>>,
 }
 
 impl Thread {
-    /// What a thread did, in parts. One that has no transaction is a part with one that stores
-    /// nothing, which counts how often the thread was done.
+    /// Splits the operations of a thread into parts. A thread without transactions is one part with
+    /// a transaction that stores nothing, which counts how often the thread was done.
     pub fn of(mut ops: Vec<Op>, mut places: Vec<usize>, marks: Vec<String>) -> Thread {
         let ends = |op: &Op| matches!(op, Op::Commit | Op::Abort);
         if !ops.iter().any(ends) {
@@ -156,7 +156,7 @@ impl Thread {
         let mut parts = Vec::new();
         let (mut start, mut ended) = (0, false);
         for (index, op) in ops.iter().enumerate() {
-            // Behind a transaction locks are given back at once, and the like.
+            // Unlocks and the like directly after a transaction belong to its part.
             if ended && matches!(op, Op::Begin { .. } | Op::Lock(_)) {
                 parts.push(start..index);
                 (start, ended) = (index, false);

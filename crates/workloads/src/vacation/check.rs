@@ -1,12 +1,12 @@
-//! What must hold between the rows of `vacation` and the lists of its customers: units used and
-//! free are the total, and a row's used units are the reservations of it on all lists.
+//! The invariants of `vacation`: units used and free add up to the total, and a row's used units
+//! are its reservations on the lists of all customers.
 
 use std::collections::BTreeMap;
 
 use super::database::{Database, NAMES, customer, list, reservation, row};
 use crate::walk::Walk;
 
-/// What a check goes by, beside the database.
+/// The expectations of a check, beside the database.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
     /// Rows of each table at the start.

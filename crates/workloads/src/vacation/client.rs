@@ -13,34 +13,34 @@ const LOCKS: u64 = 1024;
 /// Units that an update adds or takes away (STAMP).
 const UNITS: u64 = 100;
 
-/// What a client asks for.
+/// An action of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Reserve the dearest of each kind.
+    /// Reserve the dearest row of each kind.
     Reserve {
-        /// For whom.
+        /// The customer for whom it reserves.
         customer: u64,
-        /// Of which rows.
+        /// The rows among which it chooses.
         places: Vec<(usize, u64)>,
     },
     /// Delete a customer.
     DeleteCustomer {
-        /// Whom.
+        /// The customer to delete.
         customer: u64,
     },
     /// Change the tables.
     Update {
-        /// Rows, and the price of what is added; without one units are taken away.
+        /// The rows, each with the price of units to be added; without a price units are removed.
         changes: Vec<((usize, u64), Option<u64>)>,
     },
 }
 
-/// How actions are drawn.
+/// The distribution of actions.
 #[derive(Clone, Debug)]
 pub struct Draws {
-    /// From what.
+    /// The random numbers.
     pub random: Random,
-    /// Rows of one action, at most.
+    /// The most rows of one action.
     pub queries: u64,
     /// The largest id that is drawn.
     pub range: u64,
@@ -78,14 +78,14 @@ impl Draws {
     }
 }
 
-/// What protects the database from other clients.
+/// The locks that protect the database from other clients.
 #[derive(Clone, Copy, Debug)]
 pub enum Locks {
-    /// It is the client's own.
+    /// No lock, as the database is the client's own.
     None,
-    /// One for all of it.
+    /// One lock for the whole database.
     One(LockId),
-    /// Locks for groups of rows and groups of customers: no tree changes.
+    /// Locks for groups of rows and groups of customers, if no tree changes.
     Grouped,
 }
 
@@ -112,7 +112,7 @@ impl Locks {
 pub struct Client {
     database: Database,
     heap: Heap,
-    /// How it draws its actions.
+    /// The distribution of its actions.
     pub draws: Draws,
     locks: Locks,
 }
@@ -123,7 +123,7 @@ impl Client {
         Client { database, heap, draws, locks }
     }
 
-    /// Does what was asked for, as one transaction behind its locks.
+    /// Does an action, as one transaction behind its locks.
     pub fn serve(&mut self, pm: &mut Pm<'_>, action: &Action) -> Step {
         let locks = self.locks.of(action);
         locks.iter().for_each(|&lock| pm.lock(lock));

@@ -1,4 +1,4 @@
-//! The tables of `vacation`, and what clients do to them.
+//! The tables of `vacation`, and the clients' operations on them.
 //!
 //! ```text
 //! each table is a red-black tree of nodes of 48 bytes: an id, and the address of its row
@@ -14,7 +14,7 @@
 //!                                              0  table   8  id of the row  16  price
 //! ```
 //!
-//! A list is sorted by table and id, and holds a row once at most.
+//! A list is sorted by table and id, and holds each row at most once.
 
 use model::units::LINE_BYTES;
 use model::workload::{Pm, Ptr, Step, Stop};
@@ -26,11 +26,11 @@ use crate::rng::Random;
 
 /// The tables: cars, flights, rooms, and customers.
 pub const TABLES: u64 = 4;
-/// The tables of what can be reserved.
+/// The number of tables whose rows can be reserved.
 pub const KINDS: usize = 3;
 /// Their names.
 pub const NAMES: [&str; KINDS] = ["car", "flight", "room"];
-/// The table of flights, of which only whole rows are removed.
+/// The table of flights, from which only whole rows are removed.
 const FLIGHTS: usize = 1;
 
 /// Bytes of a tree's value: the address of a row.
@@ -83,7 +83,7 @@ pub fn draw_price(random: &mut Random) -> u64 {
     50 + 10 * random.below(5)
 }
 
-/// A database. Where its trees are, a compiled program has in registers.
+/// A database. A compiled program has the addresses of its trees in registers.
 #[derive(Clone, Debug)]
 pub struct Database {
     /// Cars, flights and rooms.
@@ -102,8 +102,8 @@ impl Database {
         Ok(Database { rows: [tree()?, tree()?, tree()?], customers: tree()? })
     }
 
-    /// Fills each table with the ids from 1 to `rows`, in no order; `supplier` says which heap the
-    /// blocks of a row come from.
+    /// Fills each table with the ids from 1 to `rows`, in random order; `supplier` returns the heap
+    /// from which the blocks of a row come.
     ///
     /// # Errors
     /// When a heap is full.
@@ -160,8 +160,8 @@ impl Database {
         self.rows[place.0].insert(pm, heap, place.1, new)
     }
 
-    /// Takes away `units` free units of a row, if it has as many, and the row with the last of
-    /// them; of a flight all, if none is used.
+    /// Removes `units` free units of a row, if it has as many, and the row itself with its last
+    /// units; of a flight all units, if none is used.
     pub fn remove_units(
         &self,
         pm: &mut Pm<'_>,
@@ -189,7 +189,7 @@ impl Database {
         }
     }
 
-    /// Adds a customer, unless he is there.
+    /// Adds a customer who is not there yet.
     ///
     /// # Errors
     /// When the heap is full.
@@ -206,10 +206,10 @@ impl Database {
         self.customers.insert(pm, heap, id, new)
     }
 
-    /// Reserves a unit of a row for a customer, if one is free and he has none of it.
+    /// Reserves a unit of a row for a customer, if one is free and the customer has none yet.
     ///
-    /// STAMP takes the unit and gives it back if the customer has one; here that is looked up
-    /// before, which leaves the same.
+    /// STAMP takes the unit and gives it back if the customer already has one; here the list is
+    /// searched first, which has the same result.
     ///
     /// # Errors
     /// When the heap is full.
@@ -242,10 +242,10 @@ impl Database {
         Ok(())
     }
 
-    /// Adds up what a customer owes, gives back what he reserved, and deletes him.
+    /// Adds up the bill of a customer, gives back the reserved units, and deletes the customer.
     ///
     /// # Errors
-    /// [`Stop::Failed`] when what he reserved is not there.
+    /// [`Stop::Failed`] when a reserved row is not there.
     pub fn delete_customer(&self, pm: &mut Pm<'_>, heap: &mut Heap, id: u64) -> Step {
         let Some(value) = self.customers.find(pm, id) else { return Ok(()) };
         let gone = pm.load_ptr(value);
@@ -297,8 +297,8 @@ fn place_of(pm: &mut Pm<'_>, reserved: Ptr) -> (usize, u64) {
     (kind, pm.load(reserved.plus(reservation::ID)))
 }
 
-/// Between which two a reservation belongs in a list: the last node before it, which may be the
-/// list itself, and what follows, which may be null. Nothing if it is there.
+/// Returns the nodes of a list between which a reservation belongs: the last one before it, which
+/// may be the list itself, and the next one, which may be null. `None` if the reservation is there.
 fn gap(pm: &mut Pm<'_>, list: Ptr, place: (usize, u64)) -> Option<(Ptr, Ptr)> {
     let mut before = list;
     loop {

@@ -2,8 +2,8 @@
 //!
 //! A database has cars, flights, rooms and customers. A client reserves: of some rows that it draws
 //! it takes the dearest car, flight and room, and writes each that has a unit left on the list of a
-//! customer. `database.rs` has the rows and what is done to them, `client.rs` the transactions, and
-//! `check.rs` what must hold between rows and lists.
+//! customer. `database.rs` has the rows and the operations on them, `client.rs` the transactions,
+//! and `check.rs` the invariants between rows and lists.
 //!
 //! In WHISPER's tree a client overwrites the action that it drew, so that it only reserves; STAMP's
 //! mix of reservations, deletions of customers and updates of rows is `actions=mixed`. Blocks lie

@@ -1,4 +1,4 @@
-//! Clients against the obvious ones in host memory, and databases with known faults.
+//! Clients against a simple model in host memory, and databases with known faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,12 +26,12 @@ fn filled(text: &str, cores: u8) -> (Vacation, View) {
     (workload, view)
 }
 
-/// What a database holds.
+/// The contents of a database.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Books {
     /// Used, free, total and price, by table and id.
     rows: BTreeMap<(usize, u64), [u64; 4]>,
-    /// The table, the id and the price of what each customer has.
+    /// The table, the id and the price of each customer's reservations.
     lists: BTreeMap<u64, BTreeSet<(usize, u64, u64)>>,
 }
 
@@ -65,7 +65,7 @@ impl Books {
         books
     }
 
-    /// The transaction, as STAMP's manager has it.
+    /// Does the transaction as STAMP's manager does.
     fn serve(&mut self, action: &Action) {
         match action {
             Action::Reserve { customer, places } => self.reserve(*customer, places),
@@ -86,7 +86,7 @@ impl Books {
 
     fn reserve(&mut self, customer: u64, places: &[(usize, u64)]) {
         for kind in 0..KINDS {
-            // The first of the dearest.
+            // The first of the dearest rows.
             let prices = places.iter().filter(|place| place.0 == kind);
             let prices = prices.filter_map(|place| Some((*place, self.rows.get(place)?[3])));
             let Some((place, price)) = prices.rev().max_by_key(|&(_, price)| price) else {
@@ -157,7 +157,7 @@ fn clients_do_what_stamp_s_manager_does() {
     }
 }
 
-/// STAMP: of actions that are no reservations half are odd and delete a customer.
+/// STAMP: half of the actions other than reservations are odd and delete a customer.
 #[test]
 fn whisper_only_reserves_and_stamp_mixes() {
     let share = |text: &str| {
@@ -215,7 +215,7 @@ fn faults_are_told() {
         let error = workload.check(&image).expect_err(told);
         assert!(error.contains(told), "`{error}` does not say `{told}`");
     }
-    // Used units that nobody has, with a total that fits.
+    // Used units that no customer has reserved, with a total that fits.
     let mut image = Image::over(&view.pm);
     for (field, more) in [(row::USED, 100), (row::TOTAL, 100)] {
         let word = Word::of(car + field);
