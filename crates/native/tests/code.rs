@@ -8,10 +8,10 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register}
 use native::words::{Array, ENTRIES, Fence, Logging, Values, Variant};
 use native::x86_64::loops::{Kind, select};
 
-/// Bytes that a loop may have.
+/// The most bytes of a loop.
 const CODE_MAX: usize = 8192;
 
-/// What an instruction of the loop's body does to memory that is not the stack.
+/// The effect of an instruction of the loop's body on memory other than the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     /// An ordinary store of so many bytes.
@@ -22,7 +22,7 @@ enum Does {
     Fence(Mnemonic),
 }
 
-/// Every combination that can be asked for.
+/// Returns every combination that a request can ask for.
 fn kinds() -> impl Iterator<Item = Kind> {
     let mut kinds = Vec::new();
     for &variant in Variant::ALL {
@@ -90,7 +90,7 @@ fn is_on_stack(instruction: &Instruction) -> bool {
     instruction.memory_base() == Register::RSP
 }
 
-/// What the body does to memory, in order.
+/// Returns the body's effects on memory, in order.
 fn does(body: &[Instruction]) -> Vec<Does> {
     body.iter().filter_map(does_one).collect()
 }
@@ -116,7 +116,7 @@ fn does_one(one: &Instruction) -> Option<Does> {
     (stores && !is_on_stack(one)).then(|| Does::Store(one.memory_size().size()))
 }
 
-/// What the body of a loop must do, in order.
+/// Returns the effects that the body of a loop must have, in order.
 fn wanted(kind: Kind) -> Vec<Does> {
     let entries = kind.entries;
     let lines = (entries * 8).div_ceil(64);
@@ -148,7 +148,7 @@ fn wanted(kind: Kind) -> Vec<Does> {
     wanted
 }
 
-/// Whether some code is the loop of its kind.
+/// Checks that some code is the loop of its kind.
 fn check(kind: Kind, code: &[u8]) -> Result<(), String> {
     let body = body(code)?;
     let (does, wanted) = (does(&body), wanted(kind));
@@ -207,7 +207,7 @@ fn without(code: &[u8], place: std::ops::Range<usize>) -> Vec<u8> {
     changed
 }
 
-/// The check of the check: what a compiler might do is seen.
+/// The check itself must detect the changes that a compiler might make.
 #[test]
 fn code_that_is_wrong_is_told() {
     let paper = kind(Variant::Movnti4, Fence::Sfence);
@@ -236,7 +236,7 @@ fn code_that_is_wrong_is_told() {
     let flush = place(&flushes, |one| one.mnemonic() == Mnemonic::Clwb);
     assert!(check(durable, &without(&flushes, flush)).is_err());
     assert!(check(durable, &code(kind(Variant::ClflushOpt, Fence::Sfence))).is_err());
-    // Undo code that loads nothing is redo code.
+    // Code of a redo log, which loads no old values, is not that of an undo log.
     let undo = Kind { logging: Logging::Undo, ..paper };
     assert!(check(undo, &right).expect_err("no old value").contains("old values"));
 }

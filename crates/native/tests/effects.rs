@@ -1,4 +1,4 @@
-//! What the loops leave in memory, on the processor that the tests run on; and the answers.
+//! The memory that the loops leave on the processor of the tests, and the answers to requests.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 const ITEMS: usize = 64;
 const LOG_BYTES: usize = 1024;
 
-/// Memory in which a line begins.
+/// Memory that begins at a line.
 #[repr(align(64))]
 struct Lines<const BYTES: usize>([u8; BYTES]);
 
@@ -36,7 +36,7 @@ fn after(kind: Kind, groups: usize) -> (Vec<u32>, Vec<u8>) {
         source: SourceState::new(7),
         own: Box::new(OwnLine::default()),
     };
-    // SAFETY: the sizes are those of the memory, and whoever asks has the instructions.
+    // SAFETY: the sizes are those of the memory, and callers check for the instructions.
     unsafe { select(kind)(&mut walk, groups) };
     let words = array.0.chunks(4).map(|four| u32::from_le_bytes(four.try_into().expect("four")));
     (words.collect(), log.0.to_vec())

@@ -1,4 +1,4 @@
-//! Where a campaign cuts the power, and what it has a battery do.
+//! The points at which a campaign cuts the power, and the saving by batteries in it.
 
 use std::cell::Cell;
 
@@ -39,7 +39,7 @@ impl<const SAVES: usize> Design for Greedy<SAVES> {
     }
 
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
-        // Zeros, so that nothing else is wrong.
+        // Zeros, so that there is no other violation.
         gasp.save(0, &[0; SAVES])
     }
 
@@ -55,7 +55,7 @@ impl<const SAVES: usize> Design for Greedy<SAVES> {
     }
 }
 
-/// What a campaign of it finds at its only crash point.
+/// Returns the violations that a campaign on it finds at its only crash point.
 fn found<const SAVES: usize>() -> Vec<String> {
     let run = try_on_design::<Greedy<SAVES>>(&config(|_| ()), 1, Some(Points::All), (0, 1), |pm| {
         pm.load(at(1, 0));
@@ -95,7 +95,7 @@ impl Design for Forgetful {
     }
 }
 
-/// An image for a later life is recovered once more, and that may go wrong where nothing did.
+/// An image for a later life is recovered once more, which may fail where nothing else did.
 #[test]
 fn what_goes_wrong_when_an_image_is_kept_is_told() {
     let campaign = Campaign { nested: true, keep: 64, ..campaign(Points::All) };
@@ -105,7 +105,7 @@ fn what_goes_wrong_when_an_image_is_kept_is_told() {
         Ok(())
     });
     let found = run.expect("the run ends").crashes.expect("there was a campaign").violations;
-    // Of an interruption the same is told, with its number.
+    // The same is reported for an interrupted recovery, with the number of the interruption.
     let text = "determinism: `recover` depends on something beside the image";
     assert!(found.iter().all(|found| found.text == text), "{found:?}");
     assert!(found.iter().any(|found| found.nested.is_none()), "{found:?}");

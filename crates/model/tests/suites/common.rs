@@ -1,4 +1,4 @@
-//! What the suites share: a small machine of round numbers, and programs as closures.
+//! The common part of the suites: a small machine of round numbers, and programs as closures.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,7 +42,7 @@ pub fn config(change: impl FnOnce(&mut Config)) -> Config {
     config
 }
 
-/// What [`Watcher`] saw, in order.
+/// An observation of [`Watcher`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// A transaction began.
@@ -61,7 +61,7 @@ thread_local! {
     static SEEN: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What the watchers on this thread saw since the last call.
+/// Returns the observations of the watchers on this thread since the last call.
 pub fn seen() -> Vec<Seen> {
     SEEN.with(|seen| seen.take())
 }
@@ -70,19 +70,19 @@ fn see(what: Seen) {
     SEEN.with(|seen| seen.borrow_mut().push(what));
 }
 
-/// Lines of memory that a watcher looks at when the power is back.
+/// The number of lines of memory that a watcher reads when the power is back.
 const LINES: u64 = 4;
 
-/// What a program stores so that the watcher's events follow each other for ever.
+/// The value that a program stores to make the watcher's events follow each other for ever.
 pub const CIRCLES: u64 = 0xc1c1e5;
 
-/// What a program stores so that the watcher answers with a time that has passed.
+/// The value that a program stores to make the watcher answer with a time that has passed.
 pub const HURRIES: u64 = 0x00fa57;
 
-/// What a program stores so that the watcher has it wait, and never wakes it.
+/// The value that a program stores to make the watcher park it and never wake it.
 pub const WAITS: u64 = 0x3a175;
 
-/// What is said of a design that only these suites have, and that promises nothing.
+/// Returns the card of a design that only these suites have, and that promises nothing.
 pub const fn card(name: &'static str, summary: &'static str) -> Card {
     Card {
         name,
@@ -96,7 +96,7 @@ pub const fn card(name: &'static str, summary: &'static str) -> Card {
     }
 }
 
-/// A design that changes nothing but looks at everything. Flushes and fences are x86's.
+/// A design that changes nothing and records every hook. Flushes and fences are x86's.
 pub struct Watcher;
 
 impl Design for Watcher {
@@ -175,7 +175,7 @@ impl<F: Fn(&mut Pm<'_>) -> Step> Program for Each<F> {
     }
 }
 
-/// Runs a closure on every core of a machine with a [`Watcher`], and says what came of it.
+/// Runs a closure on every core of a machine with a [`Watcher`], and returns the result.
 pub fn try_on(
     config: &Config,
     cores: u8,
@@ -186,7 +186,7 @@ pub fn try_on(
 }
 
 /// Runs a closure on every core of a machine with a design, so often before the measured region and
-/// so often in it, and says what came of it.
+/// so often in it, and returns the result.
 pub fn try_on_design<D: Design<Params = NoParams, Rules = NoRules>>(
     config: &Config,
     cores: u8,
@@ -197,7 +197,8 @@ pub fn try_on_design<D: Design<Params = NoParams, Rules = NoRules>>(
     try_campaign::<D>(config, cores, points.map(campaign), (warmup, transactions), body)
 }
 
-/// A campaign that cuts the power there, tries no order but that of timing, and ends at nothing.
+/// Returns a campaign that cuts the power at these points, tries only the order of timing, and does
+/// not end at a violation.
 pub fn campaign(points: Points) -> Campaign {
     Campaign {
         points,

@@ -1,5 +1,5 @@
-//! The memory controller: what it accepts when, in which order, what merges, what is forwarded,
-//! and when writes are drained.
+//! The memory controller: when and in which order it accepts writes, which ones merge, which reads
+//! are forwarded, and when writes are drained.
 
 use crate::common::config;
 use model::agenda::Agenda;
@@ -10,7 +10,7 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, DRAM_BASE, Line, Word};
 use model::usage::Times;
 
-/// A controller, its agenda, and what became durable when.
+/// A controller, its agenda, and the times at which writes became durable.
 struct Bench {
     memory: Memory<u32>,
     agenda: Agenda<Event<u32>>,
@@ -170,15 +170,15 @@ fn a_write_that_would_join_another_waits_behind_those_that_wait() {
     assert_eq!(bench.word(0), 0x0202_0202_0202_0202);
 }
 
-/// Once the one before it has taken the last slot: it needs none.
+/// After the write before it has taken the last slot, it needs no slot.
 #[test]
 fn the_first_that_waits_joins_another_without_a_slot_of_its_own() {
     let mut bench = bench(|config| config.pm.t_write = 1_000_000);
     for line in 0..4 {
         bench.send(10, write(line, 8, 1));
     }
-    // The cells are at line 0 until 1,013. Then line 4 has room, and what comes after it is of a
-    // line that is still in the queue, or of line 4 and no bytes.
+    // The cells are busy with line 0 until 1,013. Then line 4 has room, and the writes after it are
+    // of a line that is still in the queue, or of line 4 without bytes.
     bench.send(11, write(4, 8, 1)).send(12, write(3, 8, 2));
     bench.send(12, Write { mask: 0, ..write(4, 8, 0) });
     let accepted = &bench.run(END).accepted;
@@ -245,7 +245,8 @@ fn the_queue_holds_what_each_of_the_writes_that_merged_covered() {
     assert_eq!((meters.media_lines, meters.media_fill_reads), (1, 0));
 }
 
-/// What a design leaves in the on-DIMM buffer at the end is written, too: nobody hides it there.
+/// Lines left in the on-DIMM buffer at the end are written, too, so that no design can hide writes
+/// there.
 #[test]
 fn what_is_in_the_queue_and_in_the_buffer_at_the_end_is_counted() {
     let mut bench = bench(|config| config.pm.buffer = 2);
@@ -258,7 +259,7 @@ fn what_is_in_the_queue_and_in_the_buffer_at_the_end_is_counted() {
     assert_eq!(bench.memory.meters().media_lines, 3, "once");
 }
 
-/// The measured region begins: what was counted is forgotten, but for the wear of cells.
+/// When the measured region begins, all counts are reset, except the wear of cells.
 #[test]
 fn the_wear_of_the_warm_up_stays() {
     let mut bench = bench(|_| ());
@@ -281,8 +282,8 @@ fn a_write_on_its_way_to_the_cells_is_joined_by_nobody() {
         config.controller.wpq = 2;
         config.pm.t_write = 10_000_000;
     });
-    // The first is being written when the others come: a slot on its way to the cells is joined
-    // by nobody.
+    // The first is being written when the others come: no write joins a slot that is on its way to
+    // the cells.
     bench.send(10, write(0, 8, 1)).send(11, write(1, 8, 1)).run(40);
     assert_eq!(bench.accepted, [(12, 0), (13, 1)]);
     assert!(!bench.memory.has_room(Line(2)));
@@ -364,8 +365,8 @@ fn writes_are_drained_between_the_marks() {
     assert_eq!(drained(2, 1, &[0, 400]), 1, "nor for those that come later");
 }
 
-/// When each of the writes of lines, sent at cycle 10, is in the cells, and when a line of the
-/// first bank that is asked for at 50 is there.
+/// Returns when each of the writes of lines, sent at cycle 10, is in the cells, and when a line of
+/// the first bank arrives that is read at 50.
 fn programmed(high: u64, lines: &[u64]) -> (Vec<(u64, u64)>, u64) {
     let mut bench = bench(|config| {
         (config.controller.domain, config.controller.high, config.pm.banks) = (0, high, 2);

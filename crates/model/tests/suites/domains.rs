@@ -1,4 +1,4 @@
-//! What survives a power failure in each durability domain, and what recovery sees of it.
+//! The writes that survive a power failure in each durability domain, as recovery sees them.
 
 use crate::common::{Seen, at, config, on, seen};
 use model::agenda::Agenda;
@@ -54,14 +54,14 @@ fn the_cells_hold_a_write_when_they_have_been_programmed() {
     assert_eq!(told, Some((Cycle(113), Line(0), vec![Notify::Design(7)])));
 }
 
-/// What waits for the cells may be there before what came earlier, and is before what comes later
-/// to its line.
+/// A write that waits for the cells may be durable before earlier ones, but is always durable
+/// before later writes of its line.
 #[test]
 fn what_waits_for_the_cells_is_under_way() {
     let under_way = |domain: Domain, taken: &dyn Fn(&Notify<u32>) -> bool| {
         let mut memory = Memory::<u32>::new(&in_domain(domain)).expect("room");
         let mut agenda = Agenda::default();
-        // Two that are accepted, of which the cells are given the first, and one on its way.
+        // Two accepted writes, of which the first is given to the cells, and one on its way.
         for (at, line, byte) in [(10, 0, 1), (11, 0, 2), (500, 0, 3)] {
             let write = Write::whole(Line(line), [byte; 64], Class::Data);
             memory.send(Cycle(at), write, Notify::Design(byte.into()), &mut agenda);
@@ -110,7 +110,7 @@ fn failures(config: &Config) -> Vec<[[u64; 8]; 2]> {
     recoveries.collect()
 }
 
-/// Of how many lines there was a part at a power failure.
+/// Returns how many power failures left only a part of a line.
 fn torn(config: &Config) -> usize {
     let mut torn = 0;
     for [line, _] in failures(config) {
@@ -129,8 +129,8 @@ fn a_write_is_torn_at_words_under_media_and_not_under_adr() {
     assert_eq!(torn(&in_domain(Domain::Adr)), 0, "a line is accepted whole or not at all");
 }
 
-/// What lines 1 to 3 hold at the last power failure of a program that stores to them and flushes
-/// only line 1.
+/// Returns the contents of lines 1 to 3 at the last power failure of a program that stores to them
+/// and flushes only line 1.
 fn left(config: &Config) -> [u64; 3] {
     on(config, 1, Some(Points::All), |pm| {
         pm.begin()?;
@@ -166,8 +166,8 @@ fn caches_survive_as_far_as_the_domain_and_its_energy_say() {
     }
 }
 
-/// A partial line leaves the write-combining buffers as a masked write: what it does not cover
-/// stays, and does not count.
+/// A partial line leaves the write-combining buffers as a masked write: the bytes that it does not
+/// cover stay, and do not count.
 #[test]
 fn a_partial_line_past_the_caches_is_masked() {
     let outcome = on(&in_domain(Domain::Adr), 1, Some(Points::All), |pm| {

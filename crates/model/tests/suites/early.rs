@@ -1,4 +1,4 @@
-//! Which of the writes under way may have arrived before those that were sent earlier.
+//! Writes under way that may have arrived before those that were sent earlier.
 
 use std::cell::Cell;
 
@@ -15,12 +15,13 @@ use model::meters::Class;
 use model::units::Word;
 
 thread_local! {
-    /// Whether recovery saw what was sent second, without what was sent first.
+    /// Whether recovery saw the write that was sent second without the one that was sent first.
     static OVERTAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A design that sends the line of each store, and is told when that is durable if it `TELLS`.
-/// Something of it survives, or not, and stands beside the controller, or not.
+/// `SURVIVES` says whether some of its state survives, and `BESIDE` whether the part that is told
+/// is beside the controller.
 struct Sender<const TELLS: bool, const SURVIVES: bool, const BESIDE: bool>;
 
 impl<const TELLS: bool, const SURVIVES: bool, const BESIDE: bool> Design
@@ -54,7 +55,7 @@ impl<const TELLS: bool, const SURVIVES: bool, const BESIDE: bool> Design
     }
 
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
-        // What was there, so that nothing is wrong.
+        // The old contents, so that there is no violation.
         if SURVIVES { gasp.save(0, &[0; 8]) } else { Ok(()) }
     }
 
@@ -108,7 +109,7 @@ fn it_is_counted_which_writes_come_in_the_order_of_timing_alone() {
     assert!((2..=2 * crashes.points).contains(&crashes.untried), "{crashes:?}");
 }
 
-/// A power failure leaves many images, and is one.
+/// A power failure with many images counts once.
 #[test]
 fn energy_ends_once_at_each_power_failure() {
     let crashes = sent::<Sender<false, true, true>>(0, 0);
@@ -123,7 +124,7 @@ fn an_image_of_another_order_is_kept_as_that() {
 }
 
 thread_local! {
-    /// Whether recovery saw a part of what was sent second, without what was sent first.
+    /// Whether recovery saw a part of the write that was sent second without the one sent first.
     static TORN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -156,7 +157,7 @@ impl Design for Chooser {
     }
 }
 
-/// The cells have one bank here, which timing has write one line after the other.
+/// The cells have one bank here, which in the order of timing writes one line after the other.
 #[test]
 fn what_overtakes_another_may_be_torn_where_the_cells_have_to_hold_it() {
     for (domain, is_torn) in [(0, true), (1, false)] {

@@ -4,7 +4,7 @@ use crate::common::{config, on};
 use model::units::DRAM_BASE;
 use model::workload::{Flush, Pm, Ptr, Step};
 
-/// The cycles of a program over a link of so many nanoseconds, on memory from an address on.
+/// Returns the cycles of a program over a link of so many nanoseconds, on memory from this address.
 fn cycles(link: u64, base: u64, body: fn(&mut Pm<'_>, u64)) -> u64 {
     let config = config(|config| config.controller.link = link * 1_000);
     let run = move |pm: &mut Pm<'_>| -> Step {

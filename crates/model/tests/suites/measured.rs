@@ -1,4 +1,4 @@
-//! The measured region: what of a run is counted.
+//! The measured region: the part of a run that is counted.
 
 use crate::common::{Watcher, at, card, config, on, try_on_design};
 use model::design::{Bare, Below, Card, Design, NoParams, NoRules, Progress, Setup, Tx};
@@ -66,8 +66,8 @@ fn the_latency_of_a_commit_is_from_its_beginning_to_its_acknowledgement() {
     assert_eq!((latency.len(), latency.min(), latency.max()), (5, 50, 50));
 }
 
-/// It begins when every load before it has its value. One that waits for nothing is over when its
-/// stores have left; the program goes on before.
+/// A commit begins when every load before it has its value. A commit that does not wait is over
+/// when its stores have left the core; the program goes on earlier.
 #[test]
 fn a_commit_that_does_not_wait_takes_until_its_stores_have_left() {
     let latency = |t_read: u64, body: fn(&mut Pm<'_>)| {
@@ -105,7 +105,7 @@ fn the_instructions_of_all_cores_are_counted_once() {
     }
 }
 
-/// What a program asked of the caches in its measured region.
+/// Returns a program's requests to the caches in its measured region.
 fn accesses(cores: u8, warmup: u64, body: fn(&mut Pm<'_>)) -> Accesses {
     let body = move |pm: &mut Pm<'_>| -> Step {
         body(pm);

@@ -41,7 +41,7 @@ fn a_buffer_that_was_sent_is_in_use_until_it_is_answered() {
     assert_eq!(with(6), many, "as many as are under way at once, and the one that gathers");
 }
 
-/// What goes to volatile memory keeps its buffer until its answer has come, too: there, through the
+/// A store to volatile memory also keeps its buffer until its answer has come: there, through the
 /// controller's front end, and back.
 #[test]
 fn a_buffer_of_volatile_memory_is_in_use_until_it_is_answered() {

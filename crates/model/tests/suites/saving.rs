@@ -11,11 +11,11 @@ use model::meters::Class;
 use model::units::Line;
 use model::workload::Pm;
 
-/// What a program stores for the line to be sent.
+/// The value that a program stores to make the design send the line.
 const SENT: u64 = 0x5e47;
 
-/// A design whose line 1 lies where line 2 would. It brings stores to memory itself, or leaves
-/// line 3 behind.
+/// A design that maps line 1 to the place of line 2. It brings stores to memory itself if `BRINGS`,
+/// or else leaves line 3 behind.
 struct Mover<const BRINGS: bool>;
 
 impl<const BRINGS: bool> Design for Mover<BRINGS> {
@@ -60,12 +60,12 @@ fn eadr(flush_bytes: u64) -> Config {
     config(|config| {
         config.controller.domain = Domain::Eadr as u64;
         config.controller.flush_bytes = flush_bytes;
-        // What is sent is under way for long.
+        // Writes are under way for long.
         config.controller.path = 500_000;
     })
 }
 
-/// What the first word of lines 1 to 3 held in each image that power failures left of a program.
+/// Returns the first word of lines 1 to 3 in each image that power failures left of a program.
 fn images<D: Design<Params = NoParams, Rules = NoRules>>(
     config: &Config,
     reorders: u64,

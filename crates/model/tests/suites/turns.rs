@@ -1,4 +1,4 @@
-//! Time on several cores: whose turn it is, who has a lock, and what is known of the future.
+//! Time on several cores: the order in which cores act, the owners of locks, and wake-ups.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use model::workload::{LockId, Ptr};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// What others can see happens in order of time, however far cores may run ahead.
+/// Operations that other cores can see happen in order of time, however far cores may run ahead.
 #[test]
 fn what_others_see_happens_in_order_of_time() {
     for quantum in [0, 20, 1_000] {
@@ -67,7 +67,7 @@ fn a_tie_goes_to_the_lower_number() {
     assert_eq!(begins, [0, 1, 2].map(CoreId));
 }
 
-/// A lock goes to whoever has waited longest.
+/// A lock goes to the core that has waited longest.
 #[test]
 fn a_lock_goes_to_whoever_asked_first() {
     // When each core asks, in instructions; the first one holds the lock for long.
@@ -92,7 +92,8 @@ fn a_lock_goes_to_whoever_asked_first() {
     }
 }
 
-/// Between a lock and its release nobody else is there, and what was stored is seen.
+/// Between a lock and its release no other core holds it, and the stores of earlier holders are
+/// seen.
 #[test]
 fn a_counter_behind_a_lock_loses_nothing() {
     for quantum in [0, 1_000] {
@@ -170,8 +171,8 @@ impl Design for Waiting {
     }
 }
 
-/// Who is woken when a line leaves hears of it before anything else happens, also if it is an
-/// access of volatile memory that drives the line out, or a store past the caches.
+/// A core that is woken when a line leaves goes on before anything else happens, also if an access
+/// of volatile memory, or a store past the caches, drives the line out.
 #[test]
 fn a_wake_from_the_caches_is_heard_at_once() {
     for way in ["load", "store", "past"] {
@@ -215,7 +216,7 @@ fn events_without_end_are_reported() {
     }
 }
 
-/// A design that answers with a time that has passed is told so, by its name and the hook's.
+/// A design that answers with a time that has passed is reported with its name and the hook's.
 #[test]
 #[should_panic(expected = "design watcher: `store` was asked at cycle ")]
 fn an_answer_from_the_past_ends_the_run() {

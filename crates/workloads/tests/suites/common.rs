@@ -21,8 +21,8 @@ pub fn entry(name: &str) -> &'static Entry {
     ALL.iter().find(|entry| entry.about.name == name).expect("a registered workload")
 }
 
-/// The settings in `text`, like `shared=shared value=8`, of a workload; those it does not have are
-/// passed over.
+/// Returns the settings in `text`, like `shared=shared value=8`, that a workload has; others are
+/// skipped.
 pub fn settings(entry: &Entry, text: &str) -> Vec<(String, u64)> {
     let mut settings = Vec::new();
     for pair in text.split_whitespace() {
@@ -55,7 +55,7 @@ impl Bench {
         Ok(Bench { workload, view, programs })
     }
 
-    /// Goes on with what is in memory, as a machine that boots from it.
+    /// Goes on with the present memory, as a machine that boots from it.
     pub fn reopen(&mut self, seed: u64) {
         self.workload.reopen(&Image::over(&self.view.pm), seed).expect("what was left is sound");
         let cores = (0..self.programs.len()).map(|core| CoreId(core as u8));
@@ -92,7 +92,7 @@ impl Bench {
     }
 }
 
-/// Where structures that are made without a workload lie.
+/// The heap of structures that are made without a workload.
 pub const HEAP: std::ops::Range<u64> = 4096..8 << 20;
 
 /// Empty memory, an allocator over it, and random numbers.
@@ -120,7 +120,7 @@ pub fn copy(contents: &Contents) -> Contents {
     copy
 }
 
-/// What one transaction did.
+/// The accesses of one transaction.
 #[derive(Debug, Default)]
 pub struct Watched {
     pub loads: u64,

@@ -1,4 +1,4 @@
-//! What holds for every workload in the registry.
+//! Properties of every workload in the registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,24 +38,24 @@ const VARIANTS: &[&str] = &[
     "access=ntstore block=512 fence=sfence work=9",
 ];
 
-/// Whether what it does is all in its script, and nothing follows from items and seed.
+/// Whether a workload's script fixes all its operations, so that items and seed have no effect.
 fn is_scripted(entry: &Entry) -> bool {
     ["sqlite", "replay"].contains(&entry.about.name)
 }
 
-/// Whether every store is in a transaction, as it is but for the workloads that measure what stores
-/// and flushes of their own take.
+/// Whether every store is in a transaction, as in all workloads except those that measure stores
+/// and flushes of their own.
 fn is_transactional(entry: &Entry) -> bool {
     let name = entry.about.name;
     !is_scripted(entry) && name != "logcache" && name != "probe"
 }
 
-/// Whether there is anything to check: any words are right for `scribble`.
+/// Whether the workload has anything to check: for `scribble` any words are right.
 fn has_structure(entry: &Entry) -> bool {
     entry.about.name != "scribble"
 }
 
-/// The entries that need no input of their own and have a heap to look at.
+/// The entries that need no input file and have a heap to check.
 fn each(mut body: impl FnMut(&Entry, &str)) {
     for entry in ALL.iter().filter(|entry| !is_scripted(entry)) {
         for variant in VARIANTS {
@@ -89,8 +89,8 @@ fn thousands_of_transactions_leave_a_sound_structure() {
     });
 }
 
-/// What a workload rebuilds of its volatile memory is right: what it allocates is not in use, and
-/// what it takes for new is.
+/// The volatile state that a workload rebuilds is right: blocks that it allocates are not in use,
+/// and stamps and keys that it takes for new are new.
 #[test]
 fn a_workload_that_is_reopened_goes_on() {
     each(|entry, variant| {
@@ -125,7 +125,7 @@ fn the_seed_of_a_later_life_counts() {
     }
 }
 
-/// A store to which records are added knows in its next life which ones there are.
+/// A store to which records are added knows in its next life which records it has.
 #[test]
 fn keys_that_were_added_are_known_when_a_store_is_reopened() {
     let script = "insertproportion=0.5\nreadproportion=0.5\nrequestdistribution=latest";
@@ -183,7 +183,7 @@ fn locks_are_taken_before_and_given_back_after() {
         let mut bench = Bench::new(entry, variant, &site(2, 100)).expect("a bench");
         let locked = entry.about.shared || variant.contains("shared=shared");
         for round in 0..400 {
-            // The bench checks the order of what it sees.
+            // The bench checks the order of locks, begin, commit and unlocks.
             let seen = bench.watch(round % 2);
             assert_eq!(!seen.locks.is_empty(), locked, "{} {variant}", entry.about.name);
         }
@@ -197,7 +197,7 @@ fn shares_behind_locks(entry: &Entry, variant: &str) -> bool {
     let mut site = site(3, 200);
     site.script = Some(Script::new("mix", script));
     let mut bench = Bench::new(entry, variant, &site).expect("a bench");
-    // Of each line: the cores that touched it, whether it was stored to, and the common locks.
+    // For each line: the cores that touched it, whether it was stored to, and the common locks.
     let mut lines: BTreeMap<Line, (BTreeSet<usize>, bool, BTreeSet<u32>)> = BTreeMap::new();
     for round in 0..1_500 {
         let core = round % 3;
@@ -241,8 +241,8 @@ fn a_heap_that_is_too_small_says_so() {
     }
 }
 
-/// What is asked for is then what all items need, and not what one of them does: the host's memory
-/// is not filled with the numbers of a thousand million items first.
+/// The error has the room that all items need, and not one of them: the workload fails before the
+/// host's memory is filled with the numbers of a thousand million items.
 #[test]
 fn items_that_do_not_fit_are_told_before_they_are_numbered() {
     for name in ["echo", "hash", "vacation", "ycsb"] {
@@ -277,17 +277,17 @@ fn bytes_that_are_no_words_are_refused() {
     }
 }
 
-/// What a keyed structure may have in persistent memory beside itself.
+/// The settings with which a keyed structure has further metadata in persistent memory.
 const META: &str = "alloc_meta=logged count=stored value=8";
 
 /// Values of which only a stamp changes.
 const PADDED: &str = "contents=padded";
 
-/// Parts that are looked at, about: a large transaction has a thousand.
+/// The approximate number of parts that are checked; a large transaction has a thousand.
 const PARTS_MAX: u32 = 20_000;
 
-/// The share of the parts of transactions that is told, in percent, at least: of a workload with
-/// settings.
+/// The least share in percent of the parts of transactions that the check must detect, by workload
+/// and settings.
 const TOLD: &[(&str, &str, u32)] = &[
     ("array", "", 100),
     ("bplustree", "", 85),
@@ -321,11 +321,11 @@ const TOLD: &[(&str, &str, u32)] = &[
     ("vacation", "actions=mixed user_percent=40 queries=3", 60),
     ("ycsb", "", 100),
 ];
-/// And of a workload that has no line above: some are told, or the check is blind.
+/// The same for a workload without a line above: a check that detects fewer is blind.
 const TOLD_AT_LEAST: u32 = 5;
 
-/// A transaction of which only the first stores are there is told, unless what is missing is not
-/// linked yet.
+/// The check detects a transaction of which only the first stores are there, unless the missing
+/// part is not linked yet.
 #[test]
 fn a_part_of_a_transaction_is_told() {
     let has_line = |name: &str| TOLD.iter().any(|(listed, _, _)| *listed == name);
@@ -343,7 +343,7 @@ fn a_part_of_a_transaction_is_told() {
     }
 }
 
-/// How many images with a part of a transaction are told, and how many there are.
+/// Returns how many images with a part of a transaction the check detects, and how many there are.
 fn parts_told(entry: &Entry, variant: &str) -> (u32, u32) {
     let site = Site { heap: 4096..1 << 20, ..site(1, 60) };
     let mut bench = Bench::new(entry, variant, &site).expect("a bench");
@@ -364,8 +364,8 @@ fn parts_told(entry: &Entry, variant: &str) -> (u32, u32) {
     (told, parts)
 }
 
-/// Garbage in an image is told or, where it is in free memory, passed over; it never makes the
-/// check fail in another way.
+/// Garbage in an image is detected or, in free memory, ignored; it never makes the check fail in
+/// another way.
 #[test]
 fn no_garbage_makes_the_check_panic_or_go_on_for_ever() {
     each(|entry, variant| {

@@ -1,4 +1,4 @@
-//! The graph, the vector, and WHISPER's kernels, each against the obvious one in host memory, and
+//! The graph, the vector, and WHISPER's kernels, each against a simple model in host memory, and
 //! against images with known faults.
 
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ fn echo_is_a_map_of_the_newest_values() {
 /// Makes a fault in an image, given the address of the first block.
 type Spoil = fn(u64, &mut Image<'_>);
 
-/// Runs a workload for a while and spoils its image in ways that its check must tell.
+/// Runs a workload for a while and spoils its image in ways that its check must detect.
 fn workload_faults(name: &str, text: &str, cases: &[(&str, Spoil)]) {
     let site = site(1, 64);
     let first = Heap::new(site.heap.clone(), Alignment::Auto).alloc(64).expect("room").address;
@@ -195,8 +195,8 @@ fn sdg_faults_are_told() {
     );
 }
 
-/// Where the map of `ctree` or `hashmap` lies, after the first block, which is the root object and
-/// has a slab of its own.
+/// The address of the map of `ctree` or `hashmap`, after the first block, which is the root object
+/// and has a slab of its own.
 const MAP: u64 = 4096;
 
 #[test]

@@ -1,4 +1,4 @@
-//! `replay`: what of a trace reaches memory, in which order, and what is refused.
+//! `replay`: which operations of a trace reach memory, in which order, and traces that are refused.
 
 use crate::common::{Bench, entry, site};
 use model::contents::View;
@@ -14,7 +14,7 @@ fn bench(cores: u8, text: &str) -> Bench {
     Bench::new(entry("replay"), "", &scripted(cores, text)).expect("a trace that is right")
 }
 
-/// What is said of a trace that is wrong.
+/// Returns the sentence with which a wrong trace is refused.
 fn refused(settings: &str, cores: u8, text: &str) -> String {
     match Bench::new(entry("replay"), settings, &scripted(cores, text)).err() {
         Some(Stop::Input(text)) => text,
@@ -22,7 +22,7 @@ fn refused(settings: &str, cores: u8, text: &str) -> String {
     }
 }
 
-/// A port that writes down what it is asked for, with addresses from those of the copy on.
+/// A port that records its operations, with addresses relative to those of the copy.
 struct Notes<'a> {
     view: &'a mut View,
     persistent: u64,
@@ -112,7 +112,7 @@ impl Port for Notes<'_> {
     }
 }
 
-/// What a core does in its next transaction, of the copy whose memory begins there.
+/// Returns a core's operations in its next transaction, on the copy whose memory begins there.
 fn next(bench: &mut Bench, core: u8, (persistent, volatile): (u64, u64)) -> Vec<String> {
     let mut port = Notes { view: &mut bench.view, persistent, volatile, notes: Vec::new() };
     let mut pm = Pm::simulated(&mut port, CoreId(core));
@@ -120,7 +120,8 @@ fn next(bench: &mut Bench, core: u8, (persistent, volatile): (u64, u64)) -> Vec<
     port.notes
 }
 
-/// What of a trace with transactions is done in each, without what comes from there.
+/// Returns the operations of the first two transactions of a trace in which the flush or fence of
+/// a line is left out.
 fn left_out(line: usize, text: &str) -> Vec<Vec<String>> {
     let settings = format!("leave_out={line}");
     let mut bench =
@@ -168,7 +169,7 @@ fn flushes_and_fences_may_be_left_out_with_those_of_the_same_comment() {
     }
 }
 
-/// Where the only copy lies, in a trace without locks.
+/// The addresses of the only copy of a trace without locks.
 const ONLY: (u64, u64) = (PAGE_BYTES, DRAM_BASE);
 
 #[test]
@@ -220,7 +221,7 @@ fn what_is_before_measured_is_there_and_takes_no_time() {
         let words: Vec<u64> = [0, 8, 16].map(|at| bench.view.word(Word::of(start + at))).to_vec();
         assert_eq!(words, [0, 42, 0x0201]);
         let notes = next(&mut bench, core, (start, DRAM_BASE));
-        // A thread that has no transaction counts as one.
+        // A thread without transactions counts as one transaction.
         assert_eq!(notes, ["load p8 known 0", "begin", "commit"]);
     }
 }
@@ -318,7 +319,7 @@ fn a_store_log_is_the_same_as_its_trace() {
     }
 }
 
-/// A trace and what is said of it.
+/// A trace, and a part of the sentence with which it is refused.
 const WRONG: &[(&str, &str)] = &[
     ("", "mine.trace: there is nothing to measure"),
     ("# nothing\nstore 0 1\nmeasured\n", "mine.trace: there is nothing to measure"),

@@ -1,5 +1,5 @@
 //! The workload `sqlite`, as the registry hands it out, on plain memory and behind a port that
-//! writes down what happens.
+//! records its operations.
 
 use model::contents::{Contents, View};
 use model::image::Image;
@@ -9,10 +9,10 @@ use model::workload::{Flush, LockId, Pm, Port, Program, Ptr, Site, Step, Stop, W
 
 const CAPACITY: u64 = 64 << 20;
 
-/// A core that writes down what its program does.
+/// A core that records its program's operations.
 struct Recorder<'a> {
     view: &'a mut View,
-    /// What is run in the middle of an operation, as another core's program would be.
+    /// The function that is run in the middle of an operation, as another core's program would be.
     between: Option<&'a mut dyn FnMut()>,
     in_transaction: bool,
     cancelled: bool,
@@ -130,7 +130,7 @@ fn check(workload: &dyn Workload, durable: &Contents) -> Result<(), String> {
     workload.check(&Image::over(durable))
 }
 
-/// Populates and runs one core, and returns what it did.
+/// Populates and runs one core, and returns its record.
 fn run<T>(
     settings: &[(&str, u64)],
     site: &Site,
@@ -145,7 +145,7 @@ fn run<T>(
     Ok(look(&recorder))
 }
 
-/// What the workload says of a script, when it is made, populated and run.
+/// Returns the workload's error for a script, when it is made, populated and run.
 fn complaint(text: &str) -> String {
     match run(&[("rows", 100)], &with_script(text), 20, |_| ()) {
         Ok(()) => "nothing".to_owned(),
@@ -392,7 +392,7 @@ fn the_first_part_runs_in_the_order_in_which_it_stands() {
     }
 }
 
-/// Of a script without a marker each pass begins on an empty database, which takes a transaction.
+/// Each pass of a script without a marker begins on an empty database, which takes a transaction.
 #[test]
 fn a_script_without_a_marker_is_repeated_from_its_first_statement() {
     let scripts = [
@@ -575,8 +575,8 @@ fn pragmas_that_are_not_possible_are_refused_with_the_reason() {
     }
 }
 
-/// With `TRANSACTIONS` and `SCRIPT` set, and run under callgrind, what `instructions_per_step` is
-/// measured with: see the documentation of `crate::sqlite`.
+/// The measurement of `instructions_per_step`, when it is run under callgrind with `TRANSACTIONS`
+/// and `SCRIPT` set: see the documentation of `crate::sqlite`.
 #[test]
 #[expect(clippy::print_stdout, reason = "it is there to print, too")]
 fn profile() {

@@ -1,4 +1,4 @@
-//! Each structure against the obvious one in host memory, and against images with known faults.
+//! Each structure against a simple model in host memory, and against images with known faults.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +15,7 @@ use workloads::walk::Walk;
 use workloads::{bplustree, btree, hash, rbtree};
 
 /// Toggles keys in a structure and in a map, with key spaces from tiny to large, so that it is
-/// often empty, often full, and everything between.
+/// often empty, often full, and often between the two.
 fn compare<S: Structure>(text: &str) {
     let mut params = S::Params::default();
     for (name, value) in settings(entry(S::ABOUT.name), text) {
@@ -43,7 +43,7 @@ fn compare<S: Structure>(text: &str) {
                 );
             }
         }
-        // All of it, up and then down, in order and against it.
+        // All keys, inserted and deleted, in ascending and in descending order.
         let mut keys: Vec<u64> = map.keys().copied().collect();
         keys.reverse();
         for key in keys.into_iter().chain(0..key_space).chain((0..key_space).rev()) {
@@ -86,7 +86,7 @@ fn hash_is_a_map() {
     compare::<hash::Table>("value=8 buckets=1 bucket=line");
 }
 
-/// Rows with keys in order, as a loader inserts them, and in no order.
+/// Rows with keys in order, as a loader inserts them, and in random order.
 #[test]
 fn a_table_is_a_map_whatever_its_index() {
     for kind in [Kind::Hash, Kind::BTree { order: 4 }, Kind::BTree { order: 8 }] {
@@ -173,7 +173,7 @@ fn queue_is_a_queue() {
 }
 
 /// Runs a keyed structure for a while and hands it to `spoil`, which makes a fault in the image;
-/// the check must tell it, in words that contain `told`.
+/// the check must report it in words that contain `told`.
 fn spoiled<S: Structure>(told: &str, spoil: impl FnOnce(&S, u64, &mut Image<'_>)) {
     let (mut view, mut heap, _) = ground();
     let mut pm = Pm::plain(&mut view, CoreId(0));
@@ -302,7 +302,7 @@ fn faults_of_padded_values_are_told() {
     );
 }
 
-/// A value that is nothing but its stamp is at least one that a core has issued.
+/// A value that consists of a stamp alone must have one that a core has issued.
 #[test]
 fn faults_of_values_of_one_word_are_told() {
     faults(
@@ -324,7 +324,7 @@ fn faults_of_values_of_one_word_are_told() {
     }
 }
 
-/// A fault, made in the image of a structure whose root record lies here.
+/// Makes a fault in the image of a structure with its root record at this address.
 type Spoil = fn(u64, &mut Image<'_>);
 
 fn faults(name: &str, text: &str, cases: &[(&str, Spoil)]) {
@@ -333,8 +333,8 @@ fn faults(name: &str, text: &str, cases: &[(&str, Spoil)]) {
     }
 }
 
-/// Runs a workload whose first block is a root record, and has a fault made in the image, which the
-/// check must tell.
+/// Runs a workload whose first block is a root record, and makes a fault in the image, which the
+/// check must report.
 fn faulty(name: &str, text: &str, told: &str, spoil: impl FnOnce(u64, &mut Image<'_>)) {
     let site = site(1, 50);
     let root = Heap::new(site.heap.clone(), Alignment::Auto).alloc(64).expect("room").address;

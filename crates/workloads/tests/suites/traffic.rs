@@ -1,4 +1,4 @@
-//! What the workloads' transactions do to memory: the shares and sizes that papers rely on.
+//! The memory traffic of the workloads' transactions: the shares and sizes on which papers rely.
 
 use std::collections::BTreeSet;
 
@@ -58,8 +58,8 @@ fn half_of_the_keys_are_there() {
     assert!((1_850..2_150).contains(&inserts), "{inserts} inserts of 4000");
 }
 
-/// A block that held a value has its padding already, so that of a new value the stamp alone is
-/// stored in earnest; memory that nobody used holds zeros and no padding.
+/// A block that held a value has its padding already, so that only the stamp of a new value is not
+/// a silent store; unused memory holds zeros and no padding.
 #[test]
 fn padding_is_silent_in_blocks_that_are_used_again() {
     for name in ["hash", "btree", "bplustree", "rbtree", "queue"] {
@@ -204,7 +204,7 @@ fn a_property_file_sets_the_mix() {
     }
 }
 
-/// As in YCSB: whatever they add up to.
+/// As in YCSB, proportions need not add up to 1.
 #[test]
 fn proportions_are_weights() {
     let mix = |read: &str, update: &str| {
@@ -255,7 +255,7 @@ fn a_torn_or_lost_record_is_told() {
     }
 }
 
-/// Also where a field has no room for a stamp.
+/// The check detects a missing part also where a field has no room for a stamp.
 #[test]
 fn a_missing_part_of_short_fields_is_told() {
     for length in [1_u64, 3, 7] {
@@ -367,7 +367,7 @@ fn errors_in_property_files_name_file_line_and_what_was_expected() {
     }
 }
 
-/// It would be passed over without a word.
+/// The property file would otherwise override the setting silently.
 #[test]
 fn a_setting_of_what_the_property_file_decides_is_refused() {
     let made = |(name, value): (&str, u64), text| {
@@ -382,7 +382,7 @@ fn a_setting_of_what_the_property_file_decides_is_refused() {
         let stop = made((name, value), "");
         assert!(matches!(&stop, Some(Stop::Input(error)) if *error == told), "{name}: {stop:?}");
     }
-    // What is said to all workloads of a comparison is nowhere out of place.
+    // A setting for all workloads of a comparison is accepted by each of them.
     for setting in [("items", 5), ("shared", 1), ("fieldcount", 10)] {
         assert!(made(setting, count).is_none(), "{setting:?}");
     }
@@ -513,7 +513,7 @@ fn echo_merges_eight_puts() {
     let (more, fewer) = ("merge=16 value=64", "merge=4 value=64");
     let stores = |text| mean(&watch("echo", text, &site(2, 1_000), 300), |seen| seen.stores);
     assert!((3.5..4.5).contains(&(stores(more) / stores(fewer))));
-    // Two gets for eight puts; a few are answered by what the client holds itself.
+    // Two gets for eight puts; the client's own store answers a few of them.
     let none = watch("echo", "put_percent=100", &site(2, 1_000), 500);
     let gets = mean(&seen, |seen| seen.loads) - mean(&none, |seen| seen.loads);
     assert!((1.7..2.1).contains(&(gets / (128.0 + 16.0 + 4.0))), "{gets} words of gets");
@@ -566,8 +566,8 @@ fn a_set_writes_an_item_and_its_links() {
     let seen = watch("memcached", text, &site(1, 1_000), 460);
     let carved: Vec<usize> = (0..460).filter(|&index| seen[index].stores > 80).collect();
     assert_eq!(carved.len(), 20, "{carved:?}");
-    // Nothing is stored to the new array of 1,024 buckets but what is moved there; at once all 769
-    // items are linked anew.
+    // Only moved items are stored to the new array of 1,024 buckets; at once, that is all 769
+    // items, which are linked again.
     let buckets = "buckets=512 memory_percent=1000 set_percent=100";
     for (growth, most) in [("gradual", 10..30), ("at-once", 500..2_000), ("never", 5..10)] {
         let text = format!("{buckets} growth={growth}");
