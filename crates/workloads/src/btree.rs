@@ -261,7 +261,7 @@ impl Tree {
 
     /// Removes the key at `index` of an inner node. If a child can spare a key, the neighbouring
     /// key from there replaces it and must be deleted below; otherwise the children around it are
-    /// merged, and the key itself must be. Returns the node where to go on, and the key to delete.
+    /// merged, and the key itself must be. Returns the node where to go on, and the replacement.
     fn replace(
         &self,
         pm: &mut Pm<'_>,
