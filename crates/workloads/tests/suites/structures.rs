@@ -43,7 +43,7 @@ fn compare<S: Structure>(text: &str) {
                 );
             }
         }
-        // All keys, inserted and deleted, in ascending and in descending order.
+        // All keys are deleted, inserted in ascending order, and deleted in descending order.
         let mut keys: Vec<u64> = map.keys().copied().collect();
         keys.reverse();
         for key in keys.into_iter().chain(0..key_space).chain((0..key_space).rev()) {
