@@ -12,19 +12,20 @@ const WORDS: usize = (SPAN / 64) as usize;
 /// Events that lie before the wheel, at most (ours: a machine of one core seldom has more).
 const FRONT: usize = 4;
 
-/// Events in order of time; of several at one time, the one entered first comes first.
+/// Events in order of time; of several events at one time, the one entered first comes first.
 ///
-/// What is due soon lies in a wheel with a queue for each cycle, and what is due later in a heap;
-/// nearly every event is due soon. A few that are due before all of these lie beside both, in
-/// order: most events are among the first when they are entered, and never see the wheel.
+/// An event that is due soon lies in a wheel with a queue for each cycle, and one that is due later
+/// in a heap; nearly every event is due soon. A few events that are due before all of these lie in
+/// front of both, in order: most events are among the first when they are entered, and never see
+/// the wheel.
 #[derive(Clone, Debug)]
 pub struct Agenda<E> {
-    /// The events that are due first, in order, the very first last. Others of the same time are in
-    /// the wheel only, and came after them.
+    /// The events that are due first, in order, the very first last. Other events of the same time
+    /// are in the wheel only, and were entered after them.
     front: Vec<(Cycle, E)>,
     /// The first and the last event of each of the next cycles, in order of entry.
     wheel: Vec<Queue>,
-    /// The events of the wheel, and those that are free, as linked lists.
+    /// The nodes of the wheel's events, and the free nodes, as linked lists.
     nodes: Vec<Node<E>>,
     free: u32,
     /// A bit for each queue of the wheel that is not empty, and one for each word of such bits.
@@ -83,7 +84,7 @@ impl<E> Default for Agenda<E> {
 }
 
 impl<E: Copy> Agenda<E> {
-    /// When the last event was due: none can be entered for an earlier time.
+    /// When the last event was due: no event can be entered for an earlier time.
     pub fn now(&self) -> Cycle {
         self.now
     }
@@ -138,7 +139,8 @@ impl<E: Copy> Agenda<E> {
         queue.last = node;
     }
 
-    /// Enters the last of the events that are due first before those of its time in the wheel.
+    /// Moves the last of the events that are due first to the wheel, before those of its time
+    /// there.
     #[inline(never)]
     fn make_room(&mut self) {
         let (at, event) = self.front.remove(0);
@@ -153,7 +155,7 @@ impl<E: Copy> Agenda<E> {
         queue.first = node;
     }
 
-    /// The queue of a time, which is not empty from now on.
+    /// The queue of a time, which is marked as not empty.
     #[inline]
     fn slot(&mut self, at: Cycle) -> usize {
         let slot = (at.0 % SPAN) as usize;
@@ -223,7 +225,8 @@ impl<E: Copy> Agenda<E> {
 
     /// Takes the first event of the wheel or the heap, which is due at `at`.
     fn take_from_behind(&mut self, at: Cycle) -> Option<E> {
-        // An event of the heap was entered when its time was far off: before any of the wheel's.
+        // An event of the heap was entered when its time was far off, so before any of that time in
+        // the wheel.
         if self.later_next == at {
             let first = self.later.pop();
             self.later_next = self.later.peek().map_or(Cycle::NEVER, |Reverse(entry)| entry.at);
@@ -243,7 +246,7 @@ impl<E: Copy> Agenda<E> {
         if self.taken_words == 0 {
             return Cycle::NEVER;
         }
-        // The next word that is not empty; after the others the present one comes again, up to the
+        // The next word that is not empty; after the others comes the present word again, up to the
         // present bit.
         let turned = (self.taken_words | self.taken_words << WORDS) >> (word + 1);
         let index = (word + 1 + turned.trailing_zeros() as usize) % WORDS;
@@ -297,7 +300,8 @@ mod tests {
         assert_eq!(agenda.take(Cycle(5)), Some((Cycle(5), ())));
     }
 
-    /// Whatever of the three places an event is in, and however many others are there.
+    /// The order holds whichever of the three places an event is in, and however many others are
+    /// there.
     #[test]
     fn far_and_near_events_come_in_order() {
         for waiting in [1, FRONT, 2 * FRONT, usize::MAX] {

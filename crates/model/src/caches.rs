@@ -1,5 +1,5 @@
 //! The caches: tags, recency and MESI states, with the directory in the last level. They hold no
-//! data, call nobody, and say what happened.
+//! data and call no other part: they return what happened.
 
 use crate::config::Config;
 use crate::contents::prefetch;
@@ -11,13 +11,14 @@ const EXCLUSIVE: u64 = 2;
 const MODIFIED: u64 = 3;
 const STATE: u64 = 3;
 
-/// Ways of sets, each set in order of recency: the first entry was used last. 0 is empty.
+/// The ways of all sets, each set in order of recency: its first entry is the most recent. 0 is
+/// empty.
 #[derive(Clone, Debug)]
 struct Sets {
     entries: Vec<u64>,
     ways: usize,
     sets: u64,
-    /// `sets - 1` if that is a mask.
+    /// `sets - 1` if `sets` is a power of two.
     mask: Option<u64>,
 }
 
@@ -28,7 +29,7 @@ impl Sets {
         Sets { entries: vec![0; (sets * ways) as usize], ways: ways as usize, sets, mask }
     }
 
-    /// Where the set of a line begins.
+    /// The index at which the set of a line begins.
     #[inline]
     fn first(&self, line: Line) -> usize {
         let set = match self.mask {
@@ -55,11 +56,11 @@ impl Sets {
 #[derive(Clone, Debug)]
 struct Private {
     sets: Sets,
-    /// How many entries are empty.
+    /// The number of empty entries.
     empty: usize,
 }
 
-/// Whether an entry is that of a line, in any of the three states.
+/// Whether an entry holds a line, in any of the three states.
 #[inline]
 fn is_of(entry: u64, line: Line) -> bool {
     (entry ^ line.0 << 2).wrapping_sub(1) < 3
@@ -85,7 +86,7 @@ impl Private {
         Some(&mut set[0])
     }
 
-    /// The entry of a line that was touched last of its set.
+    /// The entry of a line that is the most recent of its set.
     fn newest(&mut self, line: Line) -> &mut u64 {
         &mut self.sets.set_mut(line)[0]
     }
@@ -99,7 +100,8 @@ impl Private {
         self.sets.set_mut(line).iter_mut().find(|entry| is_of(**entry, line))
     }
 
-    /// Puts a line that is not there first and returns the entry that had to go, or 0.
+    /// Inserts a line that is not there as the most recent, and returns the entry that had to go,
+    /// or 0.
     fn insert(&mut self, line: Line, state: u64) -> u64 {
         let some_are_empty = self.empty > 0;
         let set = self.sets.set_mut(line);
@@ -123,17 +125,17 @@ impl Private {
 }
 
 /// The last level and its directory. A tag is the line's number plus 1, above [`DIRTY`] and
-/// [`OWNED`], and 0 is empty. The cores that may hold the line, one bit each, are apart: a search
-/// looks at tags only.
+/// [`OWNED`], and 0 is empty. The cores that may hold the line, one bit each, are stored apart,
+/// since a search looks at tags only.
 #[derive(Clone, Debug)]
 struct Last {
     tags: Sets,
     sharers: Vec<u64>,
 }
 
-/// Memory holds an older value than the caches.
+/// Whether memory holds an older value than the caches.
 const DIRTY: u64 = 1;
-/// The only sharer may write without asking.
+/// Whether the only sharer may write without asking.
 const OWNED: u64 = 2;
 
 impl Last {
@@ -142,14 +144,14 @@ impl Last {
         Last { sharers: vec![0; tags.entries.len()], tags }
     }
 
-    /// Where a line is.
+    /// The index of a line's entry.
     #[inline]
     fn find(&self, line: Line) -> Option<usize> {
         let set = self.tags.set(line);
         Some(self.tags.first(line) + set.iter().position(|tag| tag >> 2 == line.0 + 1)?)
     }
 
-    /// Makes an entry the most recent of its set, and returns where it is now.
+    /// Makes an entry the most recent of its set, and returns its new index.
     fn touch(&mut self, at: usize, line: Line) -> usize {
         let first = self.tags.first(line);
         for entries in [&mut self.tags.entries, &mut self.sharers] {
@@ -160,8 +162,8 @@ impl Last {
         first
     }
 
-    /// The entry that a line takes: an empty one of its set, or the least recent, if there is one
-    /// that is not pinned of those.
+    /// The entry that a line takes: an empty one of its set, or the least recent that is not
+    /// pinned, or else the least recent.
     fn victim(&self, line: Line, pinned: &LineSet) -> usize {
         let (first, set) = (self.tags.first(line), self.tags.set(line));
         let last = set.len() - 1;
@@ -191,18 +193,18 @@ pub enum Found {
     L2,
     /// In the last level.
     Llc,
-    /// In another core's cache, or there were other copies to invalidate.
+    /// In another core's cache, or in the last level with other copies to invalidate.
     Elsewhere(CoreId),
     /// In memory.
     Memory,
 }
 
-/// What an access that missed the first level did.
+/// The result of an access that missed the first level.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     /// Where the line was.
     pub found: Found,
-    /// The line that had to leave the last level, and whether memory must be told its bytes.
+    /// The line that had to leave the last level, if any, and whether it must be written to memory.
     pub evicted: Option<(Line, bool)>,
 }
 
@@ -212,17 +214,18 @@ pub struct Caches {
     l1: PerCore<Private>,
     l2: PerCore<Private>,
     llc: Last,
-    /// Lines that left a core's first level since somebody asked, if somebody does.
+    /// Lines that left a core's first level since the last call of [`Caches::departures`], if
+    /// watched.
     departures: Vec<(CoreId, Line)>,
-    /// Lines whose changed bytes came down to the last level since somebody asked, if somebody
-    /// does.
+    /// Lines whose changed bytes came down to the last level since the last call of
+    /// [`Caches::lowered`], if watched.
     lowered: Vec<(CoreId, Line)>,
     watched: Watched,
-    /// Lines that leave the last level only if every line of their set is such a one.
+    /// Lines that leave the last level only if every line of their set is pinned.
     pub pinned: LineSet,
 }
 
-/// Which movements of lines are remembered for whoever asks.
+/// The movements of lines that are remembered for the machine to ask about.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watched {
     /// Out of a core's first level.
@@ -232,7 +235,8 @@ pub struct Watched {
 }
 
 impl Caches {
-    /// Empty caches, of which [`Caches::departures`] and [`Caches::lowered`] say what is `watched`.
+    /// Makes empty caches, whose [`Caches::departures`] and [`Caches::lowered`] report what is
+    /// `watched`.
     pub fn new(cores: u8, config: &Config, watched: Watched) -> Caches {
         Caches {
             l1: PerCore::new(cores, |_| Private::new(config.l1d.size, config.l1d.assoc)),
@@ -245,8 +249,8 @@ impl Caches {
         }
     }
 
-    /// Two cores change their names, and keep what is in their private levels: who ran on the one
-    /// runs on the other.
+    /// Exchanges the numbers of two cores, each of which keeps what is in its private levels: the
+    /// thread that ran on the one runs on the other.
     pub fn rename(&mut self, core: CoreId, other: CoreId) {
         self.l1.swap(core, other);
         self.l2.swap(core, other);
@@ -258,8 +262,7 @@ impl Caches {
         }
     }
 
-    /// Puts the lines that left a core's first level since the last call, in order, in the place of
-    /// what was asked for before.
+    /// Replaces `lines` by the lines that left a core's first level since the last call, in order.
     pub fn departures(&mut self, lines: &mut Vec<(CoreId, Line)>) {
         lines.clear();
         std::mem::swap(&mut self.departures, lines);
@@ -271,8 +274,9 @@ impl Caches {
         }
     }
 
-    /// The same of lines whose changed bytes a core's second level gave to the last, to make room
-    /// or because another core asked; not of those that go on to memory at once.
+    /// Replaces `lines` by those whose changed bytes a core's second level gave to the last since
+    /// the last call, to make room or because another core asked. Lines that go on to memory at
+    /// once are not among them.
     pub fn lowered(&mut self, lines: &mut Vec<(CoreId, Line)>) {
         lines.clear();
         std::mem::swap(&mut self.lowered, lines);
@@ -284,7 +288,7 @@ impl Caches {
         }
     }
 
-    /// A load: whether the core's first level has the line.
+    /// Whether a load hits the core's first level. The line is then the most recent of its set.
     #[inline]
     pub fn hit(&mut self, core: CoreId, line: Line) -> bool {
         self.l1[core].touch(line).is_some()
@@ -304,8 +308,8 @@ impl Caches {
         prefetch(&self.llc.sharers[first]);
     }
 
-    /// The line that would leave the last level, and memory be told its bytes, if a core asked for
-    /// `line` now.
+    /// The dirty line that would leave the last level, and be written to memory, if a core asked
+    /// for `line` now.
     pub fn victim(&self, line: Line) -> Option<Line> {
         if self.llc.find(line).is_some() {
             return None;
@@ -314,7 +318,8 @@ impl Caches {
         (out & DIRTY != 0).then(|| Line((out >> 2) - 1))
     }
 
-    /// A store: whether the core's first level has the line and may change it. It is then dirty.
+    /// Whether a store hits the core's first level, which has the line and may change it. The line
+    /// is then dirty.
     #[inline]
     pub fn hit_to_write(&mut self, core: CoreId, line: Line) -> bool {
         match self.l1[core].touch(line) {
@@ -334,7 +339,7 @@ impl Caches {
         }
     }
 
-    /// An access that [`Caches::hit`] or [`Caches::hit_to_write`] denied.
+    /// Does an access for which [`Caches::hit`] or [`Caches::hit_to_write`] answered no.
     pub fn access(&mut self, core: CoreId, line: Line, write: bool) -> Access {
         let own = self.l2[core].touch(line);
         // A copy that may not be changed is exchanged for one that may.
@@ -403,8 +408,8 @@ impl Caches {
         (found, None, state)
     }
 
-    /// Gives a line that comes from memory the first entry of its set; what was the last one leaves
-    /// all caches.
+    /// Makes a line that comes from memory the first of its set. The line whose entry it takes
+    /// leaves all caches.
     fn replace(&mut self, line: Line, sharers: u64) -> Option<(Line, bool)> {
         let at = self.llc.touch(self.llc.victim(line, &self.pinned), line);
         let out = std::mem::replace(&mut self.llc.tags.entries[at], (line.0 + 1) << 2 | OWNED);
@@ -464,7 +469,7 @@ impl Caches {
         above.max(self.l2[core].remove(line))
     }
 
-    /// Leaves a core a copy that it may not change; whether it had changed it.
+    /// Leaves a core with a copy that it may not change; returns whether the core had changed it.
     fn downgrade(&mut self, core: CoreId, line: Line) -> bool {
         let mut modified = false;
         for cache in [&mut self.l1[core], &mut self.l2[core]] {
@@ -476,8 +481,8 @@ impl Caches {
         modified
     }
 
-    /// Makes a line clean wherever it is, since memory is being told its bytes; it leaves the
-    /// caches unless it is to be kept. Returns whether memory did not have its bytes.
+    /// Makes a line clean wherever it is, since it is being written to memory; it leaves the caches
+    /// unless it is to be kept. Returns whether memory did not have its bytes.
     pub fn clean(&mut self, line: Line, keep: bool) -> bool {
         let Some(at) = self.llc.find(line) else { return false };
         let (sharers, mut dirty) = (self.llc.sharers[at], self.llc.is(at, DIRTY));
@@ -524,7 +529,8 @@ impl Caches {
         changed
     }
 
-    /// Makes the last level, if it has a line, tell memory when the line leaves.
+    /// Marks a line as dirty, if the last level has it, so that it is written to memory when it
+    /// leaves.
     pub fn mark_dirty(&mut self, line: Line) {
         if let Some(at) = self.llc.find(line) {
             self.llc.mark(at, DIRTY, true);
@@ -536,8 +542,7 @@ impl Caches {
         self.llc.find(line).is_some()
     }
 
-    /// Lines whose bytes memory does not have, in no order that means anything, but always the
-    /// same.
+    /// The lines whose bytes memory does not have, in the order of their numbers.
     pub fn dirty_lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         let dirty = self.llc.tags.entries.iter().filter(|&&tag| tag & DIRTY != 0);

@@ -1,9 +1,9 @@
-//! When a shared resource is busy, and when several are: calendars instead of next-free times.
+//! When shared resources are busy, by calendars instead of next-free times.
 
 /// The busy time of one resource (a bank, a bus), as disjoint intervals in order.
 ///
-/// A request that is stamped in the future leaves the time before it free for others; with a
-/// single next-free time it would push everybody forward (specs/models.md A6).
+/// A request that is stamped in the future leaves the time before it free for others; with a single
+/// next-free time it would delay every other request (specs/models.md A6).
 #[derive(Clone, Debug, Default)]
 pub struct Calendar {
     /// The latest interval, which is most often the only one; empty if there is none.
@@ -29,7 +29,7 @@ impl Calendar {
     }
 
     /// Takes the first free interval of `duration` cycles at or after `at` and returns its start.
-    /// Time before `now` is forgotten: nobody asks for it any more.
+    /// Time before `now` is forgotten: no request asks for it any more.
     #[inline]
     pub fn reserve(&mut self, at: u64, duration: u64, now: u64) -> u64 {
         if self.before.first().is_some_and(|&(_, until)| until <= now) {
@@ -53,9 +53,9 @@ impl Calendar {
         }
     }
 
-    /// Takes the first `duration` free cycles at or after `at`, in as many parts as it takes, and
-    /// returns when they begin and end. Who asked before for a time in between has it, and no time
-    /// is lost in gaps that are too short for the whole.
+    /// Takes the first `duration` free cycles at or after `at`, in as many parts as necessary, and
+    /// returns when they begin and end. Earlier requests keep the time in between, and no time is
+    /// lost in gaps that are too short for the whole.
     #[inline]
     pub fn reserve_in_parts(&mut self, at: u64, duration: u64, now: u64) -> (u64, u64) {
         if self.last.1 <= at {
@@ -74,7 +74,7 @@ impl Calendar {
             (end, left) = (until, left - gap);
         }
         end += left;
-        // From `from` to `end` everything is busy now.
+        // From `from` to `end` the resource is busy now.
         let first = busy.partition_point(|&(_, until)| until < from);
         let after = busy.partition_point(|&(next, _)| next <= end);
         let mut whole = (from, end);

@@ -1,4 +1,4 @@
-//! The contents of memories: bytes by address, of which only what was touched takes room.
+//! The contents of memories: bytes by address, of which only the touched pages take room.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::units::{DRAM_BASE, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word
 pub struct Contents {
     bytes: MmapMut,
     first: u64,
-    /// Pages that were written, one bit each, so that a copy takes what was touched and no more.
+    /// Pages that were written, one bit each, so that a copy takes only what was touched.
     touched: Vec<u64>,
-    /// Parts, as large as a large page of the host, for which one was asked.
+    /// The number of parts, as large as a large page of the host, for which a large page was asked.
     large: usize,
 }
 
-/// Pages that one large page of the host replaces.
+/// The number of pages that one large page of the host replaces.
 const LARGE_PAGES: usize = 512;
 
 impl Contents {
@@ -32,9 +32,9 @@ impl Contents {
         Ok(Contents { bytes, first, touched: vec![0; pages.div_ceil(64) as usize], large: 0 })
     }
 
-    /// Moves what was written to large pages of the host, where it fills them, unless most of it
-    /// has them since it was written in order. Random accesses to it are then twice as fast, and
-    /// it takes the same room.
+    /// Moves the contents to large pages of the host, where they fill them, unless most of those
+    /// parts have large pages already, since they were written in order. Random accesses are then
+    /// twice as fast, and the contents take the same room.
     ///
     /// # Errors
     /// When the host has no address space of that size.
@@ -55,8 +55,8 @@ impl Contents {
             .map(|(part, _)| part)
     }
 
-    /// Copies every page of `other`, a memory of the same size, that was written. What fills large
-    /// pages of the host gets them.
+    /// Copies every page of `other`, a memory of the same size, that was written. Parts that fill
+    /// large pages of the host get them.
     pub fn copy_from(&mut self, other: &Contents) {
         assert_eq!(self.bytes.len(), other.bytes.len(), "a copy has the size of its original");
         for part in other.dense() {
@@ -81,7 +81,7 @@ impl Contents {
             return;
         }
         self.large += 1;
-        // A host that has no large pages says so; it is then as slow as without.
+        // A host that has no large pages says so; accesses are then as slow as without.
         #[cfg(target_os = "linux")]
         let _ = self.bytes.advise_range(memmap2::Advice::HugePage, part * length, length);
     }
@@ -94,8 +94,9 @@ impl Contents {
         }
     }
 
-    /// A page is written for the first time. Who has filled the pages before it fills this part,
-    /// too: a large page is taken at once, for a tenth of what its small ones take.
+    /// Marks a page that is written for the first time. A writer that has filled the pages before
+    /// it fills this part, too: its large page is taken at once, for a tenth of what its small ones
+    /// take.
     #[cold]
     fn touch_first(&mut self, page: usize) {
         self.touched[page / 64] |= 1 << (page % 64);
@@ -104,7 +105,7 @@ impl Contents {
         }
     }
 
-    /// The pages from an address to another, both of this memory, that were written.
+    /// The pages of this memory between two addresses that were written.
     pub fn touched_pages(&self, addresses: Range<u64>) -> Vec<Page> {
         let page = |address: u64| (address - self.first) / PAGE_BYTES;
         let (from, until) = (page(addresses.start), page(addresses.end + PAGE_BYTES - 1));
@@ -115,7 +116,7 @@ impl Contents {
         pages.filter(touched).map(|page| Page(page + self.first / PAGE_BYTES)).collect()
     }
 
-    /// How many bytes it holds.
+    /// The number of bytes that the memory holds.
     #[inline]
     pub fn capacity(&self) -> u64 {
         self.bytes.len() as u64
@@ -128,14 +129,14 @@ impl Contents {
         u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("a word has 8 bytes"))
     }
 
-    /// Changes a word and returns what it was.
+    /// Changes a word and returns its old value.
     #[inline]
     pub fn set_word(&mut self, word: Word, value: u64) -> u64 {
         self.merge_word(word, value, u64::MAX).0
     }
 
-    /// Changes the bits of a word that `mask` selects to those of `value`, and returns what it was
-    /// and what it is.
+    /// Changes the bits of a word that `mask` selects to those of `value`, and returns the old and
+    /// the new value of the word.
     #[inline]
     pub fn merge_word(&mut self, word: Word, value: u64, mask: u64) -> (u64, u64) {
         let at = (word.address() - self.first) as usize;
@@ -163,7 +164,7 @@ impl Contents {
         (&mut self.bytes[at..at + LINE_BYTES as usize]).try_into().expect("a line has 64 bytes")
     }
 
-    /// Tells the host that a line will be used soon. It changes nothing but the host's time.
+    /// Tells the host that a line will be used soon. Only the host's time changes.
     #[inline]
     pub fn prefetch(&self, line: Line) {
         let at = (line.address() - self.first) as usize;
@@ -179,7 +180,7 @@ impl Contents {
     }
 }
 
-/// Tells the host that what lies here will be used soon. It changes nothing but the host's time.
+/// Tells the host that the data at a place will be used soon. Only the host's time changes.
 #[inline]
 pub fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -198,7 +199,7 @@ impl std::fmt::Debug for Contents {
     }
 }
 
-/// What coherent cores see: persistent and volatile memory, each byte with its newest value.
+/// Memory as coherent cores see it: persistent and volatile, each byte with its newest value.
 #[derive(Debug)]
 pub struct View {
     /// Persistent memory.
@@ -208,7 +209,7 @@ pub struct View {
 }
 
 impl View {
-    /// Zeros everywhere.
+    /// A view of zeros.
     ///
     /// # Errors
     /// When the host has no address space of that size.
@@ -223,7 +224,7 @@ impl View {
         if word.address() < DRAM_BASE { self.pm.word(word) } else { self.dram.word(word) }
     }
 
-    /// Changes a word and returns what it was.
+    /// Changes a word and returns its old value.
     #[inline]
     pub fn set_word(&mut self, word: Word, value: u64) -> u64 {
         if word.address() < DRAM_BASE {
@@ -233,8 +234,8 @@ impl View {
         }
     }
 
-    /// Changes the bits of a word that `mask` selects to those of `value`, and returns what it was
-    /// and what it is.
+    /// Changes the bits of a word that `mask` selects to those of `value`, and returns the old and
+    /// the new value of the word.
     #[inline]
     pub fn merge_word(&mut self, word: Word, value: u64, mask: u64) -> (u64, u64) {
         let memory = if word.address() < DRAM_BASE { &mut self.pm } else { &mut self.dram };
@@ -247,7 +248,7 @@ impl View {
         if line.is_persistent() { self.pm.line(line) } else { self.dram.line(line) }
     }
 
-    /// Tells the host that a line will be used soon. It changes nothing but the host's time.
+    /// Tells the host that a line will be used soon. Only the host's time changes.
     #[inline]
     pub fn prefetch(&self, line: Line) {
         if line.is_persistent() { self.pm.prefetch(line) } else { self.dram.prefetch(line) }

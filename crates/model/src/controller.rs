@@ -1,4 +1,4 @@
-//! The memory controllers: the ordering point. Nothing becomes durable but through here.
+//! The memory controllers, which are the ordering point: a write becomes durable only through them.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub struct Memory<E> {
     durable: Contents,
     controllers: Vec<Controller<E>>,
     flights: Slab<Sent<E>>,
-    /// When the last write of a line that is on its way from the caches arrives.
+    /// When the last of the writes of a line that are on their way from the caches arrives.
     arrivals: FxHashMap<Line, Cycle>,
     interleave: u64,
     wpq: usize,
@@ -39,25 +39,26 @@ pub struct Memory<E> {
     frontend: u64,
     backend: u64,
     writebacks: usize,
-    /// Cycles by which a write's way may be longer, at most.
+    /// The most cycles by which a write's way may be longer.
     jitter: u64,
-    /// The time before which nobody asks for banks and buses any more.
+    /// The time before which no request asks for banks and buses any more.
     now: u64,
     domain: Domain,
-    /// Lines that a design gave since somebody asked.
+    /// Lines that a design gave since the last call of [`Memory::take_given`].
     given: Vec<Line>,
-    /// Cores of which a write-combining buffer was accepted since somebody asked.
+    /// Cores whose write-combining buffers were accepted since the last call of
+    /// [`Memory::take_combined`].
     combined: Vec<CoreId>,
-    /// Events of the design that wait for room at some controller.
+    /// The number of the design's events that wait for room at some controller.
     designs_waiting: usize,
-    /// Writes sent so far.
+    /// The number of writes sent so far.
     sent: u64,
-    /// What happens and when, if somebody asked.
+    /// The timeline, if one was asked for.
     pub timeline: Option<Box<Timeline>>,
 }
 
 impl<E: Copy> Memory<E> {
-    /// Controllers with empty queues over memories of zeros.
+    /// Makes controllers with empty queues over memories of zeros.
     ///
     /// # Errors
     /// When the host has no address space for the memories.
@@ -114,7 +115,7 @@ impl<E: Copy> Memory<E> {
         })
     }
 
-    /// Makes `contents` what the memory has held for ever.
+    /// Makes `contents` the bytes that the memory has held from the start.
     pub fn install(&mut self, contents: &Contents) {
         self.durable.copy_from(contents);
         for controller in &mut self.controllers {
@@ -127,13 +128,13 @@ impl<E: Copy> Memory<E> {
         &self.durable
     }
 
-    /// Tells the host that a line will be written soon. It changes nothing but the host's time.
+    /// Tells the host that a line will be written soon. Only the host's time changes.
     #[inline]
     pub fn prefetch(&self, line: Line) {
         self.durable.prefetch(line);
     }
 
-    /// The controller of a line.
+    /// The index of the controller that a line belongs to.
     pub fn controller_of(&self, line: Line) -> usize {
         if self.controllers.len() == 1 {
             return 0;
@@ -141,7 +142,7 @@ impl<E: Copy> Memory<E> {
         (line.address() / self.interleave % self.controllers.len() as u64) as usize
     }
 
-    /// It is `now`: nobody asks for banks and buses of a time before that any more.
+    /// Notes that it is `now`: no request asks for banks and buses of a time before that any more.
     #[inline]
     pub fn pass(&mut self, now: Cycle) {
         debug_assert!(now.0 >= self.now, "time passes");
@@ -187,7 +188,7 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Writes a line of volatile memory that reaches its controller at `at`; returns when the
-    /// controller has taken it. The rest is posted.
+    /// controller has taken it. Nothing waits for the rest of the write.
     pub fn write_volatile(&mut self, at: Cycle, line: Line) -> Cycle {
         let index = self.controller_of(line);
         let taken = at + self.frontend;
@@ -208,7 +209,8 @@ impl<E: Copy> Memory<E> {
         self.launch(at, Sent { write, notify, cached: true, at, number: 0 }, agenda);
     }
 
-    /// Sends a write of a design, which has a path of its own, that reaches its controller at `at`.
+    /// Sends a write of a design by a path of the design's own, so that it reaches its controller
+    /// at `at`.
     pub fn send_direct(
         &mut self,
         at: Cycle,
@@ -228,7 +230,7 @@ impl<E: Copy> Memory<E> {
         agenda.enter(at + self.frontend, Event::Arrive { controller, write });
     }
 
-    /// Whether a write of the line is under way, or accepted and not durable.
+    /// Whether a write of the line is under way to its controller, or accepted but not durable.
     pub fn is_under_way(&self, line: Line) -> bool {
         let controller = &self.controllers[self.controller_of(line)];
         self.arrivals.contains_key(&line)
@@ -242,7 +244,7 @@ impl<E: Copy> Memory<E> {
         controller.waiting.is_empty() && controller.room_for(line).is_some()
     }
 
-    /// Whether an event would make something durable.
+    /// Whether an event may make something durable.
     pub fn makes_durable(&self, event: &Event<E>) -> bool {
         match *event {
             Event::Arrive { controller, write } => {
@@ -261,7 +263,7 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// A write reaches its controller: it is accepted, or waits for room.
+    /// Lets a write reach its controller, which accepts it or has it wait for room.
     pub fn arrive(
         &mut self,
         at: Cycle,
@@ -285,7 +287,7 @@ impl<E: Copy> Memory<E> {
         None
     }
 
-    /// A controller that has room accepts the first of the writes that wait.
+    /// Has a controller that has room accept the first of the writes that wait.
     pub fn accept_waiting(
         &mut self,
         at: Cycle,
@@ -300,7 +302,7 @@ impl<E: Copy> Memory<E> {
         accepted
     }
 
-    /// Gives a write to its controller in this moment. A design that sits beside the controller
+    /// Gives a write to its controller at this moment. A design that sits beside the controller
     /// does so from its own events.
     ///
     /// # Panics
@@ -310,7 +312,7 @@ impl<E: Copy> Memory<E> {
         assert!(accepted, "the write-pending queue has room for the write");
     }
 
-    /// Gives a write to its controller in this moment if it has room; whether it had.
+    /// Gives a write to its controller at this moment if it has room, and returns whether it had.
     pub fn give_if_room(
         &mut self,
         at: Cycle,
@@ -340,10 +342,10 @@ impl<E: Copy> Memory<E> {
         self.accept(at, index, (write, None), room, Notify::Nobody, agenda);
     }
 
-    /// Takes a slot of a line's controller out of the write-pending queue for a write that a design
+    /// Takes a slot out of the write-pending queue of a line's controller for a write that a design
     /// keeps there itself: a whole line that must not reach memory yet, and from which reads are
-    /// answered. False: there is none, or others wait for one. A queue that is short of slots is
-    /// drained, whoever took them.
+    /// answered. Returns false if no slot is free, or if other writes wait for one. A queue that is
+    /// short of slots is drained, whether writes or designs took them.
     pub fn reserve(&mut self, at: Cycle, line: Line, agenda: &mut Agenda<Event<E>>) -> bool {
         let index = self.controller_of(line);
         let controller = &mut self.controllers[index];
@@ -357,15 +359,16 @@ impl<E: Copy> Memory<E> {
         slot.is_some()
     }
 
-    /// Counts a write that a design puts into a slot that it has reserved, in the place of an older
-    /// one of the line: it has come over the bus like any other, and the older one goes no further.
+    /// Counts a write that a design puts into a slot that it has reserved, in place of an older
+    /// write of the line: the new one has come over the bus like any other, and the older one goes
+    /// no further.
     pub fn count_replaced(&mut self, write: &Write) {
         let index = self.controller_of(write.line);
         self.controllers[index].pm.count(write);
     }
 
-    /// Gives back the slot that was first reserved for a line, with a write that it turns into if
-    /// there is one: that is accepted in this moment, whatever else waits for room.
+    /// Gives back the slot that was first reserved for a line. If the slot turns into a write, the
+    /// controller accepts that at this moment, whatever else waits for room.
     ///
     /// # Panics
     /// When no slot is reserved for the line.
@@ -392,24 +395,24 @@ impl<E: Copy> Memory<E> {
         self.offer_room(at, index, agenda);
     }
 
-    /// Forgets which lines a design gave: nobody asks.
+    /// Forgets which lines a design gave, where no campaign asks for them.
     #[inline]
     pub fn forget_given(&mut self) {
         self.given.clear();
     }
 
-    /// Lines that a design gave ([`Memory::give`]) since the last call.
+    /// Takes the lines that a design gave ([`Memory::give`]) since the last call.
     pub fn take_given(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.given)
     }
 
-    /// A core of which a write-combining buffer was accepted and that was not named yet.
+    /// Takes a core whose write-combining buffer was accepted, if one is left.
     #[inline]
     pub fn take_combined(&mut self) -> Option<CoreId> {
         self.combined.pop()
     }
 
-    /// Accepts a write that came from elsewhere.
+    /// Accepts a write that was sent to the controller.
     fn accept_sent(
         &mut self,
         at: Cycle,
@@ -420,7 +423,7 @@ impl<E: Copy> Memory<E> {
     ) -> Option<Accepted<E>> {
         let Sent { write, notify, at: reached, number, .. } = sent;
         let waited = at.since(*reached + self.frontend);
-        // One of no bytes takes no room, and only follows others.
+        // A write of no bytes takes no room, and only follows others.
         if waited > 0 && write.mask != 0 {
             self.controllers[index].usage.waited.add(waited);
         }
@@ -431,7 +434,8 @@ impl<E: Copy> Memory<E> {
         durable.then_some(Accepted { line: write.line, notify: *notify })
     }
 
-    /// Accepts a write, of this number if it came from elsewhere; whether it is durable now.
+    /// Accepts a write, with its number if it was sent to the controller; returns whether it is
+    /// durable now.
     fn accept(
         &mut self,
         at: Cycle,
@@ -468,8 +472,8 @@ impl<E: Copy> Memory<E> {
         adr
     }
 
-    /// The cells hold a write (domain `media`): it is durable now. Returns its line, and adds to
-    /// `told` who is told: also those whose writes joined it.
+    /// Makes a write durable that the cells now hold (domain `media`). Returns its line, and
+    /// appends to `told` the parts to tell, also those whose writes joined it.
     pub fn programmed(
         &mut self,
         at: Cycle,
@@ -486,8 +490,8 @@ impl<E: Copy> Memory<E> {
         write.line
     }
 
-    /// Writes that the cells are in the middle of at `at` (domain `media`): each may be there in
-    /// any of its words. Of a line there is one, since the next waits for its bank.
+    /// The writes that the cells are in the middle of at `at` (domain `media`): any of the words of
+    /// each may be there. Each line has only one such write, since the next one waits for its bank.
     pub fn being_programmed(&self, at: Cycle) -> impl Iterator<Item = &Write> {
         let slots = self.controllers.iter().flat_map(|controller| &controller.slots);
         let writes = slots
@@ -500,15 +504,15 @@ impl<E: Copy> Memory<E> {
             .filter(move |write| before.replace(write.line) != Some(write.line))
     }
 
-    /// Writes that are not durable, those of one line in order, and whether `takes` takes all who
-    /// are told: those that wait for the cells (domain `media`), and those that no controller has
-    /// accepted yet.
+    /// The writes that are not durable, those of one line in order: those that wait for the cells
+    /// (domain `media`), and those that no controller has accepted yet. Each comes with whether
+    /// `takes` accepts every part that is to be told of it.
     pub fn under_way(&self, takes: &dyn Fn(&Notify<E>) -> bool) -> Vec<(&Write, bool)> {
         let is_media = self.domain == Domain::Media;
         let slots = self.controllers.iter().flat_map(|controller| &controller.slots);
         let queued = slots.filter(|_| is_media).filter_map(|slot| {
             let write = slot.write.as_ref()?;
-            // What is not under way to the cells comes after what is.
+            // Writes that are not on their way to the cells come after those that are.
             let end = slot.programming.map_or(u64::MAX, |(_, end)| end);
             Some(((end, write.line.0), write, slot.notify.iter().all(takes)))
         });
@@ -522,7 +526,7 @@ impl<E: Copy> Memory<E> {
         under_way
     }
 
-    /// Sends everything that is queued to the cells, outside of time, so that it is counted.
+    /// Sends every queued write to the cells, outside of time, so that it is counted.
     pub fn settle(&mut self, now: Cycle) {
         for controller in &mut self.controllers {
             while !controller.unsent.is_empty() {
@@ -536,11 +540,11 @@ impl<E: Copy> Memory<E> {
     }
 }
 
-/// What a write is sorted by, the write, and what else is known of it.
+/// A write with its sort key and a flag.
 type Keyed<'a> = ((u64, u64), &'a Write, bool);
 
-/// Writes in the order of their keys, and of equal ones the first first. Not generic over who is
-/// told of them: with sorts of its own for each design, a fifth of all that is compiled was that.
+/// Sorts writes by their keys; equal ones keep their order. Not generic over `Notify`: with a sort
+/// of its own for each design, a fifth of all compiled code was that.
 fn in_order(mut writes: Vec<Keyed<'_>>) -> impl Iterator<Item = (&Write, bool)> {
     writes.sort_by_key(|&(key, ..)| key);
     writes.into_iter().map(|(_, write, takes)| (write, takes))

@@ -18,7 +18,7 @@ pub use banks::{Read, Use};
 use buffer::Buffer;
 use share::Share;
 
-/// Volatile memory. Writes to it are posted and never waited for.
+/// Volatile memory. Writes to it are posted, and no core waits for them.
 #[derive(Clone, Debug)]
 pub struct Dram {
     banks: Banks,
@@ -41,12 +41,12 @@ impl Dram {
         Dram { banks: Banks::new(timing, dram.row, piece, dram.banks, config) }
     }
 
-    /// How busy its banks and its bus are.
+    /// How busy the banks and the bus are.
     pub fn bank_use(&self) -> &BankUse {
         &self.banks.counts
     }
 
-    /// Forgets how busy they were.
+    /// Forgets how busy the banks and the bus were.
     pub fn restart_bank_use(&mut self) {
         self.banks.restart_counts();
     }
@@ -61,7 +61,8 @@ impl Dram {
         self.banks.record(part);
     }
 
-    /// What the banks recorded, and how long a window would hold all if this one does not.
+    /// Takes what the banks recorded, with the length of a window that would hold everything if
+    /// this one does not.
     pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
         self.banks.take_uses()
     }
@@ -75,14 +76,14 @@ impl Dram {
     }
 }
 
-/// Which of the writes that wait is sent to the device.
+/// The choice of the waiting write that is sent to the device next.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice {
-    /// Its place among them.
+    /// The index of the write among those that wait.
     pub index: usize,
-    /// When it may go: until then it would be in the way of reads.
+    /// When the write may go: before that it would be in the way of reads.
     pub goes: u64,
-    /// What leaves the on-DIMM buffer for it, as far as that is known.
+    /// The line that leaves the on-DIMM buffer for the write, as far as that is known.
     leaving: Option<Leaving>,
 }
 
@@ -93,14 +94,14 @@ struct Leaving {
     idle: u64,
 }
 
-/// What becomes of a write that the device took.
+/// The times of a write that the device took.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     /// When the controller may forget the write.
     pub free: u64,
-    /// When the device can take another.
+    /// When the device can take another write.
     pub next: u64,
-    /// When the cells begin with it and when they hold it, if it went to its bank at once.
+    /// When the cells begin with the write and when they hold it, if it went to its bank at once.
     pub programmed: Option<(u64, u64)>,
 }
 
@@ -114,9 +115,10 @@ pub struct Pm {
     energy_read: u64,
     energy_set: u64,
     energy_reset: u64,
-    /// Writes of each line of cells (a line of the on-DIMM buffer, or a cache line without one).
+    /// The number of writes of each line of cells (a line of the on-DIMM buffer, or a cache line
+    /// without one).
     wear: Contents,
-    /// What it counted.
+    /// What the memory counted.
     pub meters: Meters,
 }
 
@@ -161,17 +163,17 @@ impl Pm {
         self.meters.wpq_writes += 1;
     }
 
-    /// How busy its banks and its bus are.
+    /// How busy the banks and the bus are.
     pub fn bank_use(&self) -> &BankUse {
         &self.banks.counts
     }
 
-    /// Forgets how busy they were.
+    /// Forgets how busy the banks and the bus were.
     pub fn restart_bank_use(&mut self) {
         self.banks.restart_counts();
     }
 
-    /// What the cells hold.
+    /// The contents of the cells.
     pub fn cells_mut(&mut self) -> &mut Contents {
         &mut self.cells
     }
@@ -195,12 +197,13 @@ impl Pm {
         self.banks.record(part);
     }
 
-    /// What the banks recorded, and how long a window would hold all if this one does not.
+    /// Takes what the banks recorded, with the length of a window that would hold everything if
+    /// this one does not.
     pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
         self.banks.take_uses()
     }
 
-    /// A write waits in the controller's queue from now on.
+    /// Notes that a write waits in the controller's queue from now on.
     #[inline]
     pub fn expect(&mut self, line: Line) {
         if self.buffer.capacity > 0 {
@@ -208,8 +211,8 @@ impl Pm {
         }
     }
 
-    /// The oldest of the writes that wait. One that is `urgent` is before reads that come later: it
-    /// goes to its bank also while that is busy, but for one that waits there.
+    /// Chooses the oldest of the writes that wait. An `urgent` write is before reads that come
+    /// later: it goes to its bank even while that is busy, once no other write waits there.
     pub fn oldest(&self, at: u64, waiting: &[Line], urgent: bool) -> Choice {
         match self.buffer.capacity {
             0 => self.to_bank(at, 0, waiting[0], urgent).0,
@@ -217,7 +220,7 @@ impl Pm {
         }
     }
 
-    /// A write as one that goes to its bank at once, and when that would begin with it.
+    /// The choice of a write that goes to its bank at once, with when the bank would begin with it.
     fn to_bank(&self, at: u64, index: usize, line: Line, urgent: bool) -> (Choice, u64) {
         let bank = self.bank_of(line);
         let starts = self.banks.free_from(bank, at);
@@ -225,9 +228,10 @@ impl Pm {
         (Choice { index, goes, leaving: None }, starts)
     }
 
-    /// The first of the writes that wait, oldest first, that could start at `at`, or else the one
-    /// that could start first: one starts when it joins the on-DIMM buffer, or when the bank that
-    /// it needs is idle. What FR-FCFS calls first ready. Urgent ones as for [`Pm::oldest`].
+    /// Chooses the first of the writes that wait, oldest first, that could start at `at`, or else
+    /// the one that could start first (FR-FCFS calls that first ready). A write starts when it
+    /// joins the on-DIMM buffer, or when the bank that it needs is idle. Urgent writes are as for
+    /// [`Pm::oldest`].
     pub fn first_ready(&self, at: u64, waiting: &[Line], urgent: bool) -> Choice {
         if self.buffer.capacity == 0 {
             let mut first = self.to_bank(at, 0, waiting[0], urgent);
@@ -242,7 +246,8 @@ impl Pm {
             }
             return first.0;
         }
-        // What leaves the buffer matters to the choice only if a write can do without.
+        // The line that leaves the buffer matters to the choice only if some write needs none to
+        // leave.
         if !self.buffer.is_full() || self.buffer.joining == 0 {
             return self.oldest(at, waiting, urgent);
         }
@@ -259,8 +264,8 @@ impl Pm {
         self.banks.place(line.address()).0 as u32
     }
 
-    /// The line that leaves the full on-DIMM buffer: the least recent one, of the older half, whose
-    /// bank is idle, or else whose bank is idle first.
+    /// Chooses the line that leaves the full on-DIMM buffer: the least recent of the older half
+    /// whose bank is idle, or else the one whose bank is idle first.
     fn victim(&self, at: u64) -> Leaving {
         let mut first = Leaving { index: 0, idle: u64::MAX };
         for (index, bank) in self.buffer.older() {
@@ -275,8 +280,8 @@ impl Pm {
         first
     }
 
-    /// Writes one of the lines that were expected, and were just chosen from: the bytes that the
-    /// mask selects. `waiting` are the others.
+    /// Writes the bytes that the mask selects of a line that was expected and has just been chosen.
+    /// `waiting` are the lines of the other writes that wait.
     pub fn write(
         &mut self,
         at: u64,
@@ -297,7 +302,8 @@ impl Pm {
             None => {
                 let mut out = None;
                 if self.buffer.is_full() {
-                    // Banks that were busy until then still are.
+                    // If the write arrives by then, the banks that were busy still are, and the
+                    // line that was chosen stays.
                     let known = choice.leaving.filter(|leaving| arrived <= leaving.idle);
                     let victim = known.unwrap_or_else(|| self.victim(arrived));
                     let place = self.buffer.place_at(victim.index);
@@ -314,7 +320,7 @@ impl Pm {
         Taken { free: taken, next: taken, programmed: None }
     }
 
-    /// Writes the line in a place of the on-DIMM buffer to the cells; returns when that starts.
+    /// Writes the line at a place of the on-DIMM buffer to the cells; returns when that starts.
     fn program_buffered(&mut self, place: usize, at: u64, now: u64) -> u64 {
         let held = std::mem::take(&mut self.buffer.held[place]);
         let (start, _) = self.program(at, &held.lines, &held.masks, &held.data, now);
@@ -322,8 +328,8 @@ impl Pm {
         start
     }
 
-    /// Writes what the on-DIMM buffer holds to the cells, the least recent first, so that it is
-    /// counted.
+    /// Writes the lines of the on-DIMM buffer to the cells, the least recent first, so that they
+    /// are counted.
     pub fn settle(&mut self, now: u64) {
         while let Some(place) = self.buffer.pop() {
             self.program_buffered(place, now, now);
@@ -332,8 +338,9 @@ impl Pm {
     }
 
     /// Writes lines to the cells: only the bits that differ, if the encoder says so. A write that
-    /// does not cover its line, or whose bits are compared, reads it first, from the row buffer if
-    /// its row is open; one that changes no bit writes no cells. Returns the write's start and end.
+    /// does not cover its line, or whose bits are compared, reads the line first, from the row
+    /// buffer if its row is open; a write that changes no bit writes no cells. Returns the write's
+    /// start and end.
     fn program(
         &mut self,
         at: u64,
@@ -346,8 +353,8 @@ impl Pm {
         let before = self.meters.media_bits;
         let end = self.cells.capacity();
         for (&line, (data, &mask)) in lines.iter().zip(data.iter().zip(masks)) {
-            // Where bits are compared, a line of which nothing is written does not differ. The last
-            // line of the buffer may go beyond the memory.
+            // Where bits are compared, a line without written bytes does not differ. The last line
+            // of the buffer may go beyond the memory.
             if mask != 0 || self.encoder == 0 && line.address() < end {
                 self.program_line(line, data, mask);
             }
@@ -384,7 +391,7 @@ impl Pm {
         apply_masked(cells, data, mask);
         let (was, is) = (old.as_chunks::<8>().0, cells.as_chunks::<8>().0);
         let word = |index: usize| (u64::from_le_bytes(was[index]), u64::from_le_bytes(is[index]));
-        // Most lines are written whole: a loop without conditions is done several words at a time.
+        // Most lines are written whole: a loop without conditions handles several words at a time.
         let whole = (0..8).map(word);
         let (set, reset) = match self.encoder {
             0 => total(whole.map(|(_, new)| (new.count_ones(), new.count_zeros()))),
@@ -397,7 +404,7 @@ impl Pm {
     }
 }
 
-/// The words of a line of which a mask selects bytes, by their places.
+/// The indices of the words of a line from which a mask selects bytes.
 fn words_of(mask: u64) -> impl Iterator<Item = usize> {
     let after = |left: &u64| {
         let first = left.trailing_zeros() / 8 * 8;
@@ -407,13 +414,13 @@ fn words_of(mask: u64) -> impl Iterator<Item = usize> {
     std::iter::successors(first, after).map(|left| (left.trailing_zeros() / 8) as usize)
 }
 
-/// Bits set and reset, over all words.
+/// Sums the bits set and reset over all words.
 fn total(words: impl Iterator<Item = (u32, u32)>) -> (u64, u64) {
     let sum = words.fold((0, 0), |(set, reset), (ones, zeros)| (set + ones, reset + zeros));
     (u64::from(sum.0), u64::from(sum.1))
 }
 
-/// Bits set and reset when only those are written that differ.
+/// Bits set and reset when only the bits that differ are written.
 fn compared((old, new): (u64, u64)) -> (u32, u32) {
     ((new & !old).count_ones(), (old & !new).count_ones())
 }
@@ -445,9 +452,9 @@ fn flip_n_write((old, new): (u64, u64), group: u64) -> (u32, u32) {
 pub struct Write {
     /// The line.
     pub line: Line,
-    /// Its bytes; those that the mask does not select mean nothing.
+    /// The bytes of the line; those that the mask does not select mean nothing.
     pub data: LineData,
-    /// The bytes that are written, one bit a byte.
+    /// The bytes that are written, one bit for each byte.
     pub mask: u64,
     /// Why it is written.
     pub class: Class,

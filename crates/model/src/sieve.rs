@@ -1,13 +1,14 @@
 //! A quick answer to whether a short list may hold a key: most searches of a queue find nothing.
 
-/// How many keys of a list fall into each of a few classes. A key whose class is empty is not in
-/// the list; whoever gets another answer has to search it.
+/// The number of a list's keys in each of a few classes. A key whose class is empty is not in the
+/// list; for any other key the caller has to search the list.
 #[derive(Clone, Debug)]
 pub struct Sieve {
     counts: [u32; CLASSES],
 }
 
-/// Lists have up to some 64 keys: one in sixteen of those that they do not hold is searched for.
+/// Lists have up to some 64 keys: one in sixteen of the keys that a list does not hold is searched
+/// for.
 const CLASSES: usize = 1024;
 
 impl Default for Sieve {
@@ -28,19 +29,19 @@ impl Sieve {
         self.count(key) > 0
     }
 
-    /// How many of the list's keys are in the class of this one: at least those that equal it.
+    /// The number of the list's keys in the class of this key: at least those that equal it.
     #[inline]
     pub fn count(&self, key: u64) -> u32 {
         self.counts[Sieve::class(key)]
     }
 
-    /// A key was added to the list.
+    /// Notes that a key was added to the list.
     #[inline]
     pub fn add(&mut self, key: u64) {
         self.counts[Sieve::class(key)] += 1;
     }
 
-    /// A key was taken from the list.
+    /// Notes that a key was taken from the list.
     #[inline]
     pub fn remove(&mut self, key: u64) {
         self.counts[Sieve::class(key)] -= 1;

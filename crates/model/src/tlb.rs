@@ -1,6 +1,6 @@
 //! Translation look-aside buffers, where translation takes time (the design translates, or the
-//! machine charges walks to every design): which pages each core has a translation of, and for how
-//! long. What a translation says is the design's business.
+//! machine charges walks to every design): which pages each core has a translation of, and when it
+//! arrives. The contents of a translation are the design's business.
 
 use std::ops::Range;
 
@@ -21,9 +21,9 @@ struct Tlb {
     last: Option<Page>,
     first: Level,
     second: Option<Level>,
-    /// Translations that are on their way from the page table, and when they are there.
+    /// Translations that are on their way from the page table, and when they arrive.
     coming: Vec<(Page, Cycle)>,
-    /// The time before which the core asks for nothing any more.
+    /// The time before which the core asks for no translation any more.
     front: Cycle,
 }
 
@@ -40,13 +40,13 @@ impl Tlbs {
         }
     }
 
-    /// Two cores change their names, and keep their translations.
+    /// Exchanges the numbers of two cores, each of which keeps its translations.
     pub fn rename(&mut self, core: CoreId, other: CoreId) {
         self.cores.swap(core, other);
     }
 
-    /// Whether a core has the translation of a page, or will have ([`Tlbs::arrival`]), and the
-    /// cycles that finding it adds.
+    /// Returns the cycles that finding a page's translation adds, if the core has it, or will have
+    /// it ([`Tlbs::arrival`]).
     #[inline]
     pub fn hit(&mut self, core: CoreId, page: Page) -> Option<u64> {
         let tlb = &mut self.cores[core];
@@ -65,8 +65,8 @@ impl Tlbs {
         Some(self.second_level)
     }
 
-    /// When a translation that a core has is there, or `now` if it is; nothing that the core asks
-    /// from now on comes before that.
+    /// Returns when a translation that a core has arrives, or `now` if it is there. The core asks
+    /// for no translation of an earlier time from now on.
     #[inline]
     pub fn arrival(&mut self, core: CoreId, page: Page, now: Cycle) -> Cycle {
         let tlb = &mut self.cores[core];
@@ -82,7 +82,8 @@ impl Tlbs {
         holders.fold(0, |bits, (core, _)| bits | 1 << core.0)
     }
 
-    /// Takes the translation that a new one of `page` would replace, if there is no room.
+    /// Removes and returns the translation that a new one of `page` would replace, if there is no
+    /// room.
     pub fn make_room(&mut self, core: CoreId, page: Page) -> Option<Page> {
         let tlb = &mut self.cores[core];
         let victim = match &mut tlb.second {
@@ -96,7 +97,7 @@ impl Tlbs {
         Some(victim)
     }
 
-    /// Takes a page's translation from a core.
+    /// Removes a page's translation from a core.
     pub fn remove(&mut self, core: CoreId, page: Page) {
         let tlb = &mut self.cores[core];
         tlb.first.remove(page);
@@ -106,7 +107,7 @@ impl Tlbs {
         tlb.last = tlb.last.filter(|&last| last != page);
     }
 
-    /// Gives a core the translation of a page, for which there is room, and which is there at `at`.
+    /// Gives a core the translation of a page, for which there is room, and which arrives at `at`.
     pub fn fill(&mut self, core: CoreId, page: Page, at: Cycle) {
         let tlb = &mut self.cores[core];
         tlb.coming.retain(|&(other, arrives)| other != page && arrives > tlb.front);
@@ -119,21 +120,21 @@ impl Tlbs {
     }
 }
 
-/// Ways of sets. Where a page was found last is remembered: a level may be of one large set.
+/// One level of a TLB. It remembers where pages were found last, since it may be one large set.
 #[derive(Clone, Debug)]
 struct Level {
-    /// A page's number and 1; 0 is empty.
+    /// A page's number plus 1; 0 is empty.
     entries: Vec<u64>,
-    /// When each was used last, as the level counts its uses.
+    /// When each entry was used last, as the level counts its uses.
     used: Vec<u64>,
     uses: u64,
     ways: usize,
     sets: u64,
-    /// The place of the page that was used last among those that share a place here.
+    /// The place of the page that was used last among those that share a hint.
     hints: [u32; HINTS],
 }
 
-/// Places of pages that a level remembers (ours).
+/// The number of hints of a level (ours).
 const HINTS: usize = 256;
 
 impl Level {
@@ -165,14 +166,14 @@ impl Level {
         self.find(page, page.0 + 1).is_some()
     }
 
-    /// The page of a place is the most recent.
+    /// Makes the page at a place the most recent.
     #[inline]
     fn use_place(&mut self, place: usize) {
         self.uses += 1;
         self.used[place] = self.uses;
     }
 
-    /// Makes a page the most recent of its set; whether it is there.
+    /// Makes a page the most recent of its set; returns whether it is there.
     #[inline]
     fn touch(&mut self, page: Page) -> bool {
         let hint = self.hints[page.0 as usize % HINTS] as usize;
@@ -203,7 +204,7 @@ impl Level {
         self.use_place(place);
     }
 
-    /// Takes the least recent page of a set that is full.
+    /// Removes the least recent page of a set that is full.
     fn make_room(&mut self, page: Page) -> Option<Page> {
         if self.find(page, 0).is_some() {
             return None;
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!((tlbs.hit(CORE, Page(0)), tlbs.holders(Page(0))), (Some(0), 1));
     }
 
-    /// Whatever a level remembers of where a page is: a set is a list in order of recency.
+    /// A set behaves as a list in order of recency, whatever hints the level has.
     #[test]
     fn a_level_is_sets_in_order_of_recency() {
         for (entries, ways) in [(8, 8), (8, 2), (512, 512), (3, 1)] {

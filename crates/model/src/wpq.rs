@@ -11,65 +11,65 @@ use crate::sieve::Sieve;
 use crate::units::{CoreId, Cycle, Line, TxId};
 use crate::usage::Usage;
 
-/// What may happen at a point in time. `E` is a design's own events.
+/// An event that may happen at a point in time. `E` is a design's own events.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<E> {
     /// A write reaches a controller.
     Arrive {
-        /// Which controller.
+        /// The controller's index.
         controller: usize,
-        /// Which of the writes under way.
+        /// The write's key among the writes under way.
         write: usize,
     },
     /// A controller accepts the first of the writes that wait for room.
     Accept {
-        /// Which controller.
+        /// The controller's index.
         controller: usize,
     },
     /// A controller may send a write to the device.
     Drain {
-        /// Which controller.
+        /// The controller's index.
         controller: usize,
     },
     /// A controller may forget a write that the device took.
     Free {
-        /// Which controller.
+        /// The controller's index.
         controller: usize,
-        /// Which of its slots.
+        /// The slot's index.
         slot: usize,
     },
     /// The cells hold a write.
     Programmed {
-        /// Which controller.
+        /// The controller's index.
         controller: usize,
-        /// Which of its slots.
+        /// The slot's index.
         slot: usize,
     },
     /// A core's transaction is acknowledged.
     Acknowledge {
-        /// Which core.
+        /// The core.
         core: CoreId,
     },
     /// A core's fence is done; entered only if the order of stores is checked.
     Fenced {
-        /// Which core.
+        /// The core.
         core: CoreId,
     },
     /// A core hears that a transaction, and those before it, are durable.
     Announce {
-        /// Which core.
+        /// The core.
         core: CoreId,
-        /// Which transaction.
+        /// The transaction.
         tx: TxId,
     },
     /// An event of the design.
     Design(E),
 }
 
-/// Who is told when a write is durable.
+/// The part that is told when a write is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notify<E> {
-    /// Nobody waits for it.
+    /// No part is told.
     Nobody,
     /// A core, whose next fence waits for it.
     Core(CoreId),
@@ -80,26 +80,26 @@ pub enum Notify<E> {
     Design(E),
 }
 
-/// A write and who waits for it.
+/// A write and the part that waits for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent<E> {
     pub write: Write,
     pub notify: Notify<E>,
-    /// Whether it came from the caches, whose writes of one line stay in order.
+    /// Whether the write came from the caches, whose writes of one line stay in order.
     pub cached: bool,
-    /// When it reaches its controller, and its number among all.
+    /// When the write reaches its controller, and its number among all writes.
     pub at: Cycle,
     pub number: u64,
 }
 
-/// Where a write goes that is accepted.
+/// Where a write that is accepted goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// Into a slot that holds an earlier write of its line.
+    /// Into a slot that holds an earlier write of the same line.
     Joined(usize),
-    /// Into a free one.
+    /// Into a free slot.
     Free,
-    /// Nowhere: it has no bytes.
+    /// Nowhere, since the write has no bytes.
     None,
 }
 
@@ -107,15 +107,16 @@ pub(crate) enum Room {
 #[derive(Clone, Debug)]
 pub(crate) struct Slot<E> {
     pub write: Option<Write>,
-    /// Who waits for the cells (domain `media`); in other domains they were told on acceptance.
+    /// The parts that wait for the cells (domain `media`); in other domains they were told on
+    /// acceptance.
     pub notify: Vec<Notify<E>>,
-    /// When the cells begin and cease to be in the middle of this write, if they are at all.
+    /// When the cells begin and cease to be in the middle of this write, if they have it at all.
     pub programming: Option<(u64, u64)>,
 }
 
-/// The slots that have not been sent to the device, and their lines, oldest first. Nearly all that
-/// are sent are among the oldest, so that what is left stays where it is, behind the place of what
-/// was first.
+/// The slots that have not been sent to the device, and their lines, oldest first. Nearly every
+/// slot that is sent is among the oldest, so the older ones move up into its place, and the rest
+/// stay where they are behind `first`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unsent {
     lines: Vec<Line>,
@@ -125,19 +126,19 @@ pub(crate) struct Unsent {
 }
 
 impl Unsent {
-    /// Their lines.
+    /// The lines of the slots.
     #[inline]
     pub fn lines(&self) -> &[Line] {
         &self.lines[self.first..]
     }
 
-    /// How many there are.
+    /// The number of slots.
     #[inline]
     pub fn len(&self) -> usize {
         self.lines.len() - self.first
     }
 
-    /// Whether there is none.
+    /// Whether there is no slot.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -155,16 +156,16 @@ impl Unsent {
         if !self.sieve.may_hold(line.0) {
             return None;
         }
-        // Most writes that join another come soon after it.
+        // Most writes that join another one come soon after it.
         let index = self.lines().iter().rposition(|&unsent| unsent == line)?;
         Some(self.slots[self.first + index])
     }
 
-    /// Takes the slot at `index` out.
+    /// Takes out the slot at `index`.
     pub fn take(&mut self, index: usize) -> usize {
         let at = self.first + index;
         let (line, slot) = (self.lines[at], self.slots[at]);
-        // Most often it is the oldest, and there is none to move.
+        // Most often it is the oldest slot, and there is none to move.
         for older in (self.first..at).rev() {
             self.lines[older + 1] = self.lines[older];
             self.slots[older + 1] = self.slots[older];
@@ -180,10 +181,10 @@ impl Unsent {
     }
 }
 
-/// Places of slots that were taken out before the others move up (ours).
+/// The number of emptied places in front before the remaining slots move up (ours).
 const TAKEN_MAX: usize = 64;
 
-/// Late reads that are remembered before those that have begun are forgotten.
+/// The number of late reads that are remembered before those that have begun are forgotten.
 const LATE_READS: usize = 64;
 
 pub(crate) struct Controller<E> {
@@ -201,27 +202,27 @@ pub(crate) struct Controller<E> {
     pub late_reads: Vec<(u64, u64)>,
     pub draining: bool,
     pub drained: u64,
-    /// When it looks for a write to drain, if it is to.
+    /// When the controller looks for a write to drain, if it is to.
     pub drain_at: Option<Cycle>,
     /// When the device can take another write.
     pub ready_at: Cycle,
-    /// Whether it looks then because no write's bank is idle before.
+    /// Whether the controller looks at that time because no write's bank is idle before.
     pub waits_for_bank: bool,
     /// A slot whose write the device has taken by the time of the next drain.
     pub leaving: Option<usize>,
-    /// Lines that a design has wait beside it for room.
+    /// The number of a design's lines that wait beside the controller for room.
     pub beside: usize,
     pub cores_waiting: Vec<CoreId>,
     pub designs_waiting: VecDeque<E>,
-    /// How busy it is.
+    /// How busy the controller is.
     pub usage: Usage,
 }
 
 /// A write that has just become durable.
 pub struct Accepted<E> {
-    /// Its line.
+    /// The line that was written.
     pub line: Line,
-    /// Who is told.
+    /// The part that is told.
     pub notify: Notify<E>,
 }
 
@@ -233,33 +234,33 @@ impl<E: Copy> Controller<E> {
         self.usage.wpq.change(at.0, taken as u64);
     }
 
-    /// How busy it was up to `at`.
+    /// How busy the controller was up to `at`.
     pub(crate) fn usage_until(&self, at: Cycle) -> Usage {
         let (pm, dram) = (self.pm.bank_use().clone(), self.dram.bank_use().clone());
         self.usage.until(at.0, pm, dram)
     }
 
-    /// The measured region begins.
+    /// Begins to count again when the measured region begins.
     pub(crate) fn restart_usage(&mut self, at: Cycle) {
         self.usage.restart(at.0);
         self.pm.restart_bank_use();
         self.dram.restart_bank_use();
     }
 
-    /// Writes that wait for room.
+    /// The number of writes that wait for room.
     #[inline]
     pub(crate) fn backlog(&self) -> usize {
         self.waiting.len() + self.beside
     }
 
-    /// Where a write goes if it can be accepted. One of no bytes, which follows those of its line,
-    /// takes no room.
+    /// Where a write goes if it can be accepted. A write of no bytes, which follows those of its
+    /// line, takes no room.
     pub(crate) fn takes(&self, write: &Write) -> Option<Room> {
         if write.mask == 0 { Some(Room::None) } else { self.room_for(write.line) }
     }
 
-    /// A write of no bytes is durable when those of its line that came before are; whether they
-    /// are.
+    /// Whether a write of no bytes is durable now, which it is as soon as the earlier writes of its
+    /// line are. If not, `notify` is told with them.
     pub(crate) fn follow(&mut self, line: Line, notify: Notify<E>, domain: Domain) -> bool {
         if domain == Domain::Media
             && let Some(slot) = self.slot_of(line)
@@ -270,8 +271,8 @@ impl<E: Copy> Controller<E> {
         true
     }
 
-    /// The slot that holds the newest write of the line: the one that is not under way to the
-    /// cells, if there is one, and else the one that the cells hold last.
+    /// The slot that holds the newest write of the line: the one that is not yet on its way to the
+    /// cells, if there is one, or else the one that the cells will hold last.
     pub(crate) fn slot_of(&self, line: Line) -> Option<usize> {
         let holds = |slot: &Slot<E>| slot.write.as_ref().is_some_and(|write| write.line == line);
         let programmed = |slot: usize| self.slots[slot].programming.map(|(_, end)| end);
@@ -282,7 +283,7 @@ impl<E: Copy> Controller<E> {
         })
     }
 
-    /// Where a write of the line goes.
+    /// Where a write of the line goes, if there is room.
     #[inline]
     pub(crate) fn room_for(&self, line: Line) -> Option<Room> {
         match self.joins(line) {
@@ -306,7 +307,7 @@ impl<E: Copy> Controller<E> {
         })
     }
 
-    /// A read comes that begins later.
+    /// Notes a read that comes at `comes` and begins later.
     pub(crate) fn expect_read(&mut self, comes: u64, begins: u64, now: u64) {
         if self.late_reads.len() >= LATE_READS {
             self.late_reads.retain(|&(_, begins)| begins > now);
@@ -314,8 +315,8 @@ impl<E: Copy> Controller<E> {
         self.late_reads.push((comes, begins));
     }
 
-    /// When every read that has come by `at` has begun. Those that have begun by then are
-    /// forgotten: nobody asks about an earlier time.
+    /// Returns when every read that has come by `at` has begun. Reads that have begun by `at` are
+    /// forgotten: no later call asks about an earlier time.
     pub(crate) fn reads_until(&mut self, at: u64) -> u64 {
         let mut until = 0;
         self.late_reads.retain(|&(comes, begins)| {
@@ -349,7 +350,8 @@ impl<E: Copy> Controller<E> {
         slot
     }
 
-    /// Looks at `at` for a write to drain, and not at the time that was set before.
+    /// Has the controller look at `at` for a write to drain, instead of at the time that was set
+    /// before.
     pub(crate) fn look_again(
         &mut self,
         at: Cycle,
@@ -362,7 +364,7 @@ impl<E: Copy> Controller<E> {
         agenda.enter(at, Event::Drain { controller: index });
     }
 
-    /// The write that is sent next. While a full queue is drained, writes are before reads.
+    /// Chooses the write that is sent next. While a full queue is drained, writes go before reads.
     pub(crate) fn choose(&self, at: Cycle, first_ready: bool) -> Choice {
         match first_ready {
             true => self.pm.first_ready(at.0, self.unsent.lines(), self.draining),

@@ -5,16 +5,17 @@ use crate::image::put_word;
 use crate::meters::Class;
 use crate::units::{Cycle, LINE_BYTES, Line, Word};
 
-/// A core's write-combining buffers. One that was sent is in use until its controller has answered.
+/// A core's write-combining buffers. A buffer that was sent is in use until its controller has
+/// answered.
 #[derive(Clone, Debug)]
 pub struct Combining {
-    /// Those that gather a line, oldest first.
+    /// The buffers that gather a line, oldest first.
     buffers: Vec<Write>,
-    /// How many were sent and not accepted yet.
+    /// The number of buffers that were sent and not accepted yet.
     sent: usize,
-    /// When the answers come that are under way.
+    /// When the answers that are under way arrive.
     answers: Vec<Cycle>,
-    /// Whether the core waits for one.
+    /// Whether the core waits for an answer.
     awaited: bool,
     capacity: usize,
 }
@@ -22,11 +23,11 @@ pub struct Combining {
 /// Where a store past the caches finds room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// In a buffer that is free, or has its line, from then on.
+    /// In a buffer that is free, or that has its line, from this cycle on.
     At(Cycle),
-    /// In the oldest buffer, once that is sent and answered.
+    /// In the oldest buffer, once that is sent and its answer has come.
     Oldest,
-    /// Nobody knows yet.
+    /// It is not known yet.
     Unknown,
 }
 
@@ -37,7 +38,7 @@ impl Combining {
         Combining { buffers, sent: 0, answers, awaited: false, capacity: capacity as usize }
     }
 
-    /// Where a store to a line finds room that could leave at `at`.
+    /// Finds where a store to a line, which could leave at `at`, has room.
     pub fn room(&mut self, line: Line, at: Cycle) -> Room {
         self.answers.retain(|&answer| answer > at);
         let under_way = self.sent + self.answers.len();
@@ -52,8 +53,8 @@ impl Combining {
         }
     }
 
-    /// Stores words that lie in one line, for which there is room, and returns the write that has
-    /// to leave: a line that is full.
+    /// Stores words of one line, for which there is room. Returns the write that has to leave, if
+    /// that fills the line.
     pub fn store(&mut self, first: Word, values: &[u64]) -> Option<Write> {
         let line = first.line();
         let open = self.buffers.iter().position(|buffer| buffer.line == line);
@@ -71,23 +72,23 @@ impl Combining {
         is_full.then(|| self.buffers.remove(index))
     }
 
-    /// A buffer was sent, and its controller has not accepted it.
+    /// Notes that a buffer was sent, which its controller has not accepted yet.
     pub fn is_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// A controller has accepted what was sent.
+    /// Notes that a controller has accepted a buffer that was sent.
     pub fn is_accepted(&mut self) {
         self.sent -= 1;
     }
 
-    /// An answer comes at `at`. Returns whether the core waited to hear of one.
+    /// Notes that an answer comes at `at`. Returns whether the core waited to hear of one.
     pub fn is_answered(&mut self, at: Cycle) -> bool {
         self.answers.push(at);
         std::mem::take(&mut self.awaited)
     }
 
-    /// The core waits to hear of an answer.
+    /// Notes that the core waits to hear of an answer.
     pub fn await_answer(&mut self) {
         self.awaited = true;
     }
@@ -103,7 +104,7 @@ impl Combining {
         Some(self.buffers.remove(index))
     }
 
-    /// What the buffers have gathered, oldest first.
+    /// The lines that the buffers have gathered, oldest first.
     pub fn gathered(&self) -> impl Iterator<Item = &Write> {
         self.buffers.iter()
     }

@@ -1,4 +1,4 @@
-//! Where lines are found, what leaves, and what is told of it.
+//! Where lines are found, which lines leave, and what the caches report of that.
 
 use super::*;
 

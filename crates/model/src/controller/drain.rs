@@ -1,4 +1,4 @@
-//! When a controller sends its writes to the device, and which.
+//! When a controller sends its writes to the device, and which it sends.
 
 use super::Memory;
 use crate::agenda::Agenda;
@@ -13,8 +13,8 @@ impl<E: Copy> Memory<E> {
         let controller = &mut self.controllers[index];
         let pressed = controller.pressed(self.high, self.wpq);
         let wanted = pressed || controller.unsent.len() > floor;
-        // A drain that reads have put off does not wait for them once it is pressed. One that waits
-        // for a bank looks for another: the newest write may be for one that is idle.
+        // A drain that reads have put off does not wait for them once the queue is pressed. A drain
+        // that waits for a bank looks for another write: the newest may be for a bank that is idle.
         let soonest = at.max(controller.ready_at);
         let hurries = pressed || controller.waits_for_bank;
         let due = controller.drain_at.is_some_and(|due| due <= soonest || !hurries);
@@ -23,7 +23,7 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// Writes that stay in the queue while nothing presses, to be joined by others.
+    /// The number of writes that stay in the queue while nothing presses, for later writes to join.
     fn floor(&self) -> usize {
         if self.domain == Domain::Media { 0 } else { self.low }
     }
@@ -32,7 +32,7 @@ impl<E: Copy> Memory<E> {
     pub fn drain(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
         let (high, wpq, floor, burst) = (self.high, self.wpq, self.floor(), self.burst);
         if self.controllers[index].drain_at != Some(at) {
-            // It was put off, and then did not wait.
+            // The controller has set another time for its drain since this event was entered.
             return;
         }
         if let Some(slot) = self.controllers[index].leaving.take() {
@@ -51,7 +51,7 @@ impl<E: Copy> Memory<E> {
         if controller.unsent.is_empty() || enough && !controller.draining {
             return;
         }
-        // Reads come first: writes have their turn when those that came have begun.
+        // Reads come first: writes have their turn when the reads that came have begun.
         let turn = if controller.draining { 0 } else { controller.reads_until(at.0) };
         if turn > at.0 {
             controller.look_again(Cycle(turn), index, false, agenda);
@@ -59,7 +59,7 @@ impl<E: Copy> Memory<E> {
         }
         let choice = controller.choose(at, self.first_ready);
         if choice.goes > at.0 {
-            // It waits in the queue for its bank, which a read might still want.
+            // The write waits in the queue for its bank, which a read might still want.
             controller.look_again(Cycle(choice.goes), index, true, agenda);
             return;
         }

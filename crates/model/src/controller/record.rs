@@ -1,4 +1,4 @@
-//! What the controllers say for a timeline, what their banks record, and what they count.
+//! What the controllers tell a timeline, what their banks record, and what they count.
 
 use super::Memory;
 use crate::meters::Meters;
@@ -8,7 +8,7 @@ use crate::units::Cycle;
 use crate::usage::Usage;
 
 impl<E: Copy> Memory<E> {
-    /// The time that it is ([`Memory::pass`]).
+    /// The present time ([`Memory::pass`]).
     pub fn now(&self) -> Cycle {
         Cycle(self.now)
     }
@@ -21,7 +21,8 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// What the banks recorded, and how long a window would hold all if this one does not.
+    /// Takes what the banks recorded, with the length of a window that would hold everything if
+    /// this one does not.
     pub fn take_bank_uses(&mut self) -> (Vec<Span<Happening>>, Option<u64>) {
         let (mut spans, mut holds) = (Vec::new(), None);
         for (index, controller) in self.controllers.iter_mut().enumerate() {
@@ -37,7 +38,7 @@ impl<E: Copy> Memory<E> {
         (spans, holds)
     }
 
-    /// What every controller and its memory counted.
+    /// The sum of what every controller and its memory counted.
     pub fn meters(&self) -> Meters {
         let mut sum = Meters::default();
         for controller in &self.controllers {
@@ -54,7 +55,7 @@ impl<E: Copy> Memory<E> {
         sum
     }
 
-    /// Forgets what was counted: the measured region begins at `at`. Wear stays.
+    /// Forgets what was counted, except wear, when the measured region begins at `at`.
     pub fn reset_meters(&mut self, at: Cycle) {
         for controller in &mut self.controllers {
             controller.restart_usage(at);

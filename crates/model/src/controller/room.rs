@@ -1,4 +1,5 @@
-//! Who waits for room at a controller, and who is told that there is some.
+//! Which writes, cores and designs wait for room at a controller, and how they hear that there is
+//! some.
 
 use super::Memory;
 use crate::agenda::Agenda;
@@ -6,7 +7,8 @@ use crate::units::{CoreId, Cycle, Line};
 use crate::wpq::{Event, Slot};
 
 impl<E: Copy> Memory<E> {
-    /// Has the design told, by an event of its own, when a controller may have room again.
+    /// Has the design told, by an event of its own, when the controller of a line may have room
+    /// again.
     pub fn when_room(&mut self, line: Line, event: E) {
         let index = self.controller_of(line);
         self.controllers[index].designs_waiting.push_back(event);
@@ -19,8 +21,8 @@ impl<E: Copy> Memory<E> {
         self.controllers.iter().any(|controller| controller.backlog() >= self.writebacks)
     }
 
-    /// A controller with more waiting write-backs than it has buffers for, if there is one; the
-    /// core is told when it may go on.
+    /// Whether a controller has more waiting write-backs than it has buffers for. The core is then
+    /// told when it may go on.
     pub fn congested(&mut self, core: CoreId) -> bool {
         for controller in &mut self.controllers {
             if controller.backlog() >= self.writebacks {
@@ -31,14 +33,14 @@ impl<E: Copy> Memory<E> {
         false
     }
 
-    /// A design has so many lines wait beside a controller. Returns the cores that waited for room
-    /// for write-backs and need not any more.
+    /// Notes how many lines of a design wait beside a controller. Returns the cores that waited for
+    /// room for write-backs and no longer need to.
     pub fn wait_beside(&mut self, index: usize, lines: usize) -> Vec<CoreId> {
         self.controllers[index].beside = lines;
         self.unblocked(index)
     }
 
-    /// Cores that waited for room for write-backs and need not any more.
+    /// Takes the cores that waited for room for write-backs and no longer need to.
     pub fn unblocked(&mut self, index: usize) -> Vec<CoreId> {
         let controller = &mut self.controllers[index];
         if controller.backlog() >= self.writebacks || controller.cores_waiting.is_empty() {
@@ -47,7 +49,7 @@ impl<E: Copy> Memory<E> {
         std::mem::take(&mut controller.cores_waiting)
     }
 
-    /// A controller forgets a write that the device took, and has room for another.
+    /// Frees a slot whose write the device took, which gives the controller room for another.
     pub fn free(&mut self, at: Cycle, index: usize, slot: usize, agenda: &mut Agenda<Event<E>>) {
         let controller = &mut self.controllers[index];
         let Slot { write, notify, programming } = &mut controller.slots[slot];
@@ -61,9 +63,9 @@ impl<E: Copy> Memory<E> {
         self.offer_room(at, index, agenda);
     }
 
-    /// A controller looks at the write that has waited longest, or, if none waits and a slot is
-    /// free, at what a design has for it. A write may have room where no slot is free: beside an
-    /// earlier one of its line, or if it has no bytes.
+    /// Has a controller look at the write that has waited longest or, if none waits and a slot is
+    /// free, at what a design has for it. A write may have room where no slot is free: if it joins
+    /// an earlier one of its line, or has no bytes.
     pub(super) fn offer_room(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
         let controller = &self.controllers[index];
         match controller.waiting.front() {
@@ -82,11 +84,11 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// The design has had an event: if there is still room somewhere, the next that waits for it
-    /// has its turn.
+    /// Offers the next waiting event of the design its turn after another event of the design, if
+    /// some controller still has room.
     #[inline]
     pub fn offer_more(&mut self, at: Cycle, agenda: &mut Agenda<Event<E>>) {
-        // Nearly always none waits.
+        // Nearly always no event waits.
         if self.designs_waiting > 0 {
             self.offer_room_everywhere(at, agenda);
         }

@@ -1,5 +1,5 @@
-//! What controllers hold and what becomes durable, on machines and under traffic by chance, beside
-//! a reference that knows bytes and nothing else.
+//! What controllers hold and what becomes durable, on random machines and under random traffic,
+//! beside a reference that knows only bytes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use crate::units::{LINE_BYTES, LineData, mix};
 
 const MIB: u64 = 1 << 20;
 
-/// Lines that the caches write, and the first of those that a design reserves a slot for.
+/// The number of lines that the caches write, and the first of the lines that a design reserves
+/// slots for.
 const LINES: u64 = 12;
 const RESERVED: u64 = 64;
 
@@ -25,7 +26,7 @@ fn apply(bytes: &mut Bytes, write: &Write) {
     }
 }
 
-/// Numbers by chance.
+/// A source of random numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -39,7 +40,7 @@ impl Chance {
     }
 }
 
-/// A machine by chance, with little room for everything.
+/// A random machine, with little room for everything.
 fn config(chance: &mut Chance) -> Config {
     let mut config = Config::default();
     let controller = &mut config.controller;
@@ -74,11 +75,11 @@ struct Bench {
     memory: Memory<usize>,
     agenda: Agenda<Event<usize>>,
     chance: Chance,
-    /// Every write that was sent, and whether somebody was told of it.
+    /// Every write that was sent, and whether the design was told of it.
     sent: Vec<(Write, bool)>,
-    /// The writes of each line of which nobody was told, oldest first.
+    /// The writes of each line of which the design was not told yet, oldest first.
     under_way: BTreeMap<Line, VecDeque<usize>>,
-    /// What is durable.
+    /// The bytes that are durable.
     durable: Bytes,
     reserved: Vec<Line>,
     /// Whether bits are compared, and programmed as they are.
@@ -146,7 +147,8 @@ impl Bench {
         self.memory.unreserve(at, line, write, &mut self.agenda);
     }
 
-    /// Somebody is told of a write: it is the next one of its line, and durable.
+    /// Checks that a write that the design is told of is the next one of its line, and notes that
+    /// it is durable.
     fn tell(&mut self, notify: Notify<usize>) {
         let Notify::Design(index) = notify else { panic!("the design is told") };
         let (write, is_told) = &mut self.sent[index];
@@ -156,7 +158,7 @@ impl Bench {
         apply(&mut self.durable, write);
     }
 
-    /// Lets everything happen that is due by `until`.
+    /// Lets every event happen that is due by `until`.
     fn run(&mut self, until: Cycle) {
         while let Some((at, event)) = self.agenda.take(until) {
             let (memory, agenda) = (&mut self.memory, &mut self.agenda);
@@ -185,7 +187,7 @@ impl Bench {
         }
     }
 
-    /// What controllers hold, when everything has happened that is due.
+    /// Checks what the controllers hold when every event that is due has happened.
     fn look(&self) {
         for line in self.lines() {
             assert_eq!(self.memory.durable().line(line), &self.holds(line), "{line:?}");
@@ -203,7 +205,7 @@ impl Bench {
         self.look_at_what_is_under_way();
     }
 
-    /// If all that is under way arrives, each line holds what was sent last.
+    /// Checks that each line holds what was sent last, if everything that is under way arrives.
     fn look_at_what_is_under_way(&self) {
         let (mut arrived, mut newest) = (self.durable.clone(), self.durable.clone());
         for (write, _) in self.memory.under_way(&|_| true) {
@@ -223,7 +225,7 @@ impl Bench {
         self.durable.get(&line).copied().unwrap_or([0; LINE_BYTES as usize])
     }
 
-    /// Everything arrives, and the cells hold what is durable.
+    /// Lets everything arrive, and checks that the cells hold what is durable.
     fn end(&mut self, mut at: Cycle) {
         while !self.reserved.is_empty() {
             self.give_back(at);

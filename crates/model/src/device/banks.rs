@@ -24,29 +24,29 @@ pub(super) struct Timing {
 struct Bank {
     calendar: Calendar,
     open: Option<u64>,
-    /// When the last write to its cells begins.
+    /// When the last write to the bank's cells begins.
     begins: u64,
 }
 
-/// What a bank does.
+/// One use of a bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
     /// The bank's number in its memory.
     pub bank: usize,
-    /// Whether its cells are written, or read.
+    /// Whether the bank's cells are written rather than read.
     pub write: bool,
-    /// The first line.
+    /// The first line of the use.
     pub line: Line,
-    /// How many lines there are from it to the last: a write of the on-DIMM buffer's has several.
+    /// The number of lines from the first to the last: a write of the on-DIMM buffer has several.
     pub lines: u64,
 }
 
-/// What a read does.
+/// The times of a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
-    /// When its bank begins with it.
+    /// When the read's bank begins with it.
     pub start: u64,
-    /// When its last byte is on the bus.
+    /// When the read's last byte is on the bus.
     pub done: u64,
     /// Whether a row is opened, and cells are read.
     pub opens: bool,
@@ -56,27 +56,27 @@ pub struct Read {
 #[derive(Clone, Debug)]
 pub(super) struct Banks {
     pub timing: Timing,
-    /// Bytes that are read when a row is opened: a row is no shorter than what lies in one bank.
+    /// Bytes that are read when a row is opened: a row is at least as long as a piece in one bank.
     pub row_bytes: u64,
-    /// Consecutive bytes that lie in one bank, how many banks there are, and how many such pieces a
-    /// row has.
+    /// Consecutive bytes that lie in one bank (a piece), how many banks there are, and how many
+    /// pieces a row has.
     piece: Divisor,
     count: Divisor,
     pieces: Divisor,
     share: Share,
     banks: Vec<Bank>,
-    /// The latest busy interval of each bank once more, close together: who looks for a bank that
-    /// is idle looks at many.
+    /// A copy of the latest busy interval of each bank, close together, since a search for an idle
+    /// bank looks at many.
     latest: Vec<(u64, u64)>,
     bus: Calendar,
     writing: bool,
     /// When the last byte of the last write has passed the bus.
     written: u64,
-    /// What banks did and when, if somebody asked.
+    /// What the banks did and when, if a timeline was asked for.
     uses: Option<Box<Recorder<Use>>>,
     /// Lines of a write of cells, from its first to its last.
     pub write_lines: u64,
-    /// How busy they are.
+    /// How busy the banks and the bus are.
     pub counts: BankUse,
 }
 
@@ -124,7 +124,8 @@ impl Banks {
     }
 
     /// Moves a line over the bus; returns when its last byte has passed. Writes pass in the order
-    /// in which they are sent, also where a later one would fit a gap: those of a line must.
+    /// in which they are sent, even where a later one would fit a gap, since writes of one line
+    /// must stay in order.
     pub fn transfer(&mut self, at: u64, writing: bool, now: u64) -> u64 {
         let turn = match (self.writing, writing) {
             (true, false) => self.timing.turn_to_read,
@@ -159,17 +160,18 @@ impl Banks {
         (start, end)
     }
 
-    /// Has what banks do recorded.
+    /// Has the uses of the banks recorded.
     pub fn record(&mut self, part: &Part) {
         self.uses.get_or_insert_default().open(part);
     }
 
-    /// Forgets how busy they were.
+    /// Forgets how busy the banks and the bus were.
     pub fn restart_counts(&mut self) {
         self.counts = BankUse::new(self.banks.len());
     }
 
-    /// What was recorded, and how long a window would hold all if this one does not.
+    /// Takes what was recorded, with the length of a window that would hold everything if this one
+    /// does not.
     pub fn take_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
         self.uses.as_mut().map(|uses| uses.take()).unwrap_or_default()
     }
@@ -233,8 +235,8 @@ mod tests {
         assert_eq!((places[15], places[16]), ((3, 0), (0, 1)));
     }
 
-    /// The addresses of a controller are counted without those of the others: its banks come after
-    /// each other in what is its own.
+    /// Each controller counts its addresses without those of the others, so its banks follow each
+    /// other in the addresses that are its own.
     #[test]
     fn each_controller_uses_all_of_its_banks() {
         let places = places(0, |config| {
@@ -264,7 +266,8 @@ mod tests {
         }
     }
 
-    /// Whether it is looked up beside the other banks' latest uses or in its calendar.
+    /// This holds whether a bank is looked up among the latest uses of all banks or in its
+    /// calendar.
     #[test]
     fn a_bank_is_free_when_its_calendar_is() {
         let timing = Timing {

@@ -7,16 +7,16 @@ use crate::units::{Divisor, LINE_BYTES, Line, LineData};
 /// The on-DIMM buffer: lines of several cache lines, in order of recency.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
-    /// Where the lines are, most recent first.
+    /// The places of the lines, most recent first.
     order: Vec<Slot>,
-    /// The first cache line of each, by place, as the device counts them.
+    /// The first cache line of each line, by place, as the device counts them.
     firsts: Vec<Line>,
-    /// The bytes of each, by place.
+    /// The bytes of each line, by place.
     pub held: Vec<Held>,
     sieve: Sieve,
     /// The lines, present or not, that writes in the controller's queue belong to.
     expected: Sieve,
-    /// How many of these writes would join a line that the buffer holds.
+    /// The number of these writes that would join a line that the buffer holds.
     pub joining: usize,
     pub capacity: usize,
     /// Cache lines in a line of the buffer.
@@ -38,7 +38,7 @@ struct Slot {
 pub(super) struct Held {
     /// The cache lines.
     pub lines: Vec<Line>,
-    /// For each cache line, the bytes that were written, one bit a byte.
+    /// For each cache line, the bytes that were written, one bit for each byte.
     pub masks: Vec<u64>,
     pub data: Vec<LineData>,
 }
@@ -80,7 +80,7 @@ impl Buffer {
         self.divide(line).1 as usize
     }
 
-    /// How many cache lines there are from the first of a line of the buffer to its last.
+    /// The number of cache lines from the first of a line of the buffer to its last.
     pub fn reach(&self) -> u64 {
         let last = Line(self.span.value() - 1);
         self.share.map_or(last, |share| share.line_beside(Line(0), last)).0 + 1
@@ -115,25 +115,26 @@ impl Buffer {
         older.map(move |(index, slot)| (half + index, slot.bank))
     }
 
-    /// The place of the line at `index`.
+    /// The place of the line at an index of the order.
     pub fn place_at(&self, index: usize) -> usize {
         self.order[index].place as usize
     }
 
-    /// Makes the line at `index` the most recent.
+    /// Makes the line at an index of the order the most recent.
     pub fn touch(&mut self, index: usize) {
         let slot = self.order[index];
         self.order.copy_within(..index, 1);
         self.order[0] = slot;
     }
 
-    /// A write waits in the controller's queue.
+    /// Notes that a write waits in the controller's queue.
     pub fn expect(&mut self, line: Line) {
         self.expected.add(self.first_of(line).0);
         self.joining += usize::from(self.find(line).is_some());
     }
 
-    /// A write that waited comes: the line that it joins, if the buffer has it.
+    /// Notes that a write that waited comes, and returns the index of the line that it joins, if
+    /// the buffer has it.
     pub fn take_expected(&mut self, line: Line) -> Option<usize> {
         self.expected.remove(self.first_of(line).0);
         let found = self.find(line);
@@ -141,7 +142,7 @@ impl Buffer {
         found
     }
 
-    /// How many of the writes that wait would join a line of the buffer.
+    /// The number of the writes that wait that would join a line of the buffer.
     fn would_join(&self, first: Line, waiting: &[Line]) -> usize {
         let at_most = self.expected.count(first.0) as usize;
         if at_most == 0 {
@@ -151,8 +152,8 @@ impl Buffer {
         waiting.iter().rev().filter(joins).take(at_most).count()
     }
 
-    /// Puts a line of a bank, of which nothing is written yet, first. If the buffer is full, the
-    /// line at `out` has been written to the cells, and its place is taken.
+    /// Puts a line of a bank first, of which no bytes are written yet. If the buffer is full, the
+    /// line at `out` has been written to the cells, and the new line takes its place.
     pub fn insert(&mut self, line: Line, bank: u32, out: Option<usize>, waiting: &[Line]) {
         let first = self.first_of(line);
         let place = match out {
@@ -189,7 +190,7 @@ impl Buffer {
         Some(place)
     }
 
-    /// Forgets the bytes of the lines, of which none is left.
+    /// Forgets the bytes of the lines when no line is left.
     pub fn clear(&mut self) {
         self.firsts.clear();
         self.held.clear();

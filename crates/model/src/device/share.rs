@@ -1,10 +1,10 @@
-//! The part of a memory that one of several controllers has, counted without those of the others.
+//! One controller's part of a memory, whose addresses are counted without those of the others.
 
 use crate::config::Config;
 use crate::units::{Divisor, LINE_BYTES, Line};
 
-/// Which addresses a controller has: of all, so many bytes in a row are one controller's, then
-/// those of the next. A device behind it knows its own alone, and they follow each other there.
+/// The addresses that a controller has: runs of `interleave` bytes belong to the controllers in
+/// turn. A device behind a controller knows only its own addresses, which follow each other there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     interleave: Divisor,
@@ -12,13 +12,13 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// That of any controller of a machine.
+    /// The share of any controller of a machine.
     pub fn new(config: &Config) -> Share {
         let interleave = Divisor::new(config.controller.interleave);
         Share { interleave, controllers: config.controller.count }
     }
 
-    /// Whether so many bytes, beginning at a multiple of them, are one controller's.
+    /// Whether `bytes` bytes, beginning at a multiple of that number, belong to one controller.
     pub fn keeps_together(&self, bytes: u64) -> bool {
         self.controllers == 1 || bytes <= self.interleave.value()
     }
@@ -39,7 +39,7 @@ impl Share {
         Line(self.own(line.address()) / LINE_BYTES)
     }
 
-    /// The line that the device of another line's controller counts so.
+    /// The line that the device behind `other`'s controller counts as `own`.
     pub fn line_beside(&self, other: Line, own: Line) -> Line {
         let index = self.interleave.divide(other.address()).0 % self.controllers;
         let (turn, within) = self.interleave.divide(own.address());

@@ -36,7 +36,8 @@ fn cells_are_read_when_a_row_is_opened_and_not_when_it_is_open() {
     }
 }
 
-/// A row that is shorter than a line of the buffer is as long, for a read as for a write.
+/// A row that is shorter than a line of the buffer counts as long as that line, for reads and
+/// writes.
 #[test]
 fn a_short_row_is_opened_in_the_length_of_a_line_of_the_buffer() {
     for row in [64, 128, 256] {
@@ -50,10 +51,10 @@ fn a_short_row_is_opened_in_the_length_of_a_line_of_the_buffer() {
     }
 }
 
-/// Whoever finds it open then has it for nothing.
+/// A write that then finds the row open pays nothing to read it.
 #[test]
 fn a_row_that_a_write_opens_is_read_unless_all_of_it_is_written() {
-    // The encoder, the lines of a row, and the rows that two writes to it read.
+    // The encoder, the lines of a row, and the rows that two writes to one row read.
     for (encoder, lines, rows) in [(1, 32, 1), (0, 32, 1), (1, 1, 1), (0, 1, 0)] {
         let mut pm = pm(|config| {
             let pm = &mut config.pm;
@@ -168,7 +169,8 @@ fn writes_of_a_line_are_programmed_in_the_order_in_which_they_are_sent() {
         config.pm.buffer = 0;
         (config.pm.t_read, config.pm.t_write) = (500, 500);
     });
-    // Before a read of the future there is room for a line, and not for a turn of the bus, too.
+    // Before the future read there is room on the bus for a line, but not for a turn of the bus as
+    // well.
     let read = pm.read(1_000, Line(64), 0).done;
     let at = read - 2 * pm.banks.timing.burst;
     let mut write = |value| write(&mut pm, at, 0, value, u64::MAX).programmed;
@@ -194,7 +196,7 @@ fn a_write_to_an_open_row_finds_there_what_it_is_compared_with() {
         let end = write(&mut pm, at, line, 1, u64::MAX).free;
         (end - at, pm.meters.energy_fj - before)
     };
-    // The bus turns for the first.
+    // The bus turns for the first write.
     took(0, 4);
     let (closed, open) = (took(10_000, 0), took(20_000, 1));
     assert!(open.1 < closed.1, "no cells are read");
@@ -228,7 +230,7 @@ fn volatile_memory_opens_the_row_that_it_writes() {
     assert_eq!(dram.read(10_000 + burst, second, 0).start, 10_000 + burst + hit);
 }
 
-/// A device knows nothing of the others: what is the controller's own follows each other there.
+/// A device knows nothing of the others: its controller's own lines follow each other there.
 #[test]
 fn controllers_that_take_turns_by_less_than_a_buffer_line_fill_it_all_the_same() {
     for (count, interleave) in [(2, 64), (4, 64), (3, 128), (1, 64), (2, 4096)] {

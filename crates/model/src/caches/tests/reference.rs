@@ -1,5 +1,5 @@
-//! Random traffic, beside caches of which each set is a list and whose directory is what the lists
-//! say.
+//! Random traffic, beside reference caches in which each set is a list and the directory is read
+//! off the lists.
 
 use std::collections::BTreeSet;
 
@@ -73,7 +73,8 @@ impl Reference {
         self.left.insert((CoreId(core as u8), Line(line)));
     }
 
-    /// Takes a line from a core's caches, or leaves it there to be read; whether it was changed.
+    /// Takes a line from a core's caches, or leaves it there to be read; returns whether it was
+    /// changed.
     fn take(&mut self, core: usize, line: u64, keep: Option<u64>) -> bool {
         let mut changed = false;
         for level in [&mut self.l1[core], &mut self.l2[core]] {
@@ -138,7 +139,8 @@ impl Reference {
         }
     }
 
-    /// Asks the last level, and who has the line; makes room for it if nobody has.
+    /// Asks the last level and the cores that have the line, and makes room for the line if no
+    /// cache has it.
     fn ask(&mut self, core: usize, line: u64, write: bool) -> (Found, Option<(u64, bool)>) {
         if self.llc.touch(line).is_none() {
             let out = self.llc.insert(line, 0).map(|(out, dirty)| {
@@ -198,7 +200,7 @@ impl Reference {
     }
 }
 
-/// Caches and a reference of the same sizes, which follow from a number.
+/// Caches and a reference of the same sizes, which are derived from a number.
 fn both(seed: u64) -> (Caches, Reference) {
     let of =
         |index: u64, choices: &[u64]| choices[(mix(seed ^ index) % choices.len() as u64) as usize];
