@@ -84,8 +84,8 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// Offers the next waiting event of the design its turn after another event of the design, if
-    /// some controller still has room.
+    /// Gives the next event of the design that waits for room its turn, after another event of the
+    /// design, if some controller still has room.
     #[inline]
     pub fn offer_more(&mut self, at: Cycle, agenda: &mut Agenda<Event<E>>) {
         // Nearly always no event waits.

@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 const LINES: u64 = 12;
 const RESERVED: u64 = 64;
 
-/// What each line holds.
+/// The bytes of each line.
 type Bytes = BTreeMap<Line, LineData>;
 
 fn apply(bytes: &mut Bytes, write: &Write) {
