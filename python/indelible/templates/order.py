@@ -1,9 +1,9 @@
-"""Ordering hardware to begin with: that of x86, a flush and a fence that waits for it.
+"""Ordering hardware to begin with: that of x86, with a flush and a fence that waits for it.
 
-A program, or a software log, asks for three things. `flush` has a line written back; `order` says
-that what was stored before it survives if what is stored after it does; `durable` waits until it is
-there. Here an order costs what durability costs. Cheaper ones keep stores in a buffer of their own,
-and send them in an order that they choose: `examples/designs/epochs.py`.
+A program, or a software log, asks for three things: `flush` has a line written back; `order` has
+earlier stores survive a power failure if later ones do; `durable` waits until earlier stores are
+durable. Here `order` costs as much as `durable`. Cheaper hardware keeps stores in a buffer of its
+own, and sends them in an order that it chooses: see `examples/designs/epochs.py`.
 """
 
 from indelible.design import Design
@@ -13,10 +13,10 @@ class Template(Design):
     """Hardware with a flush, and one fence that waits."""
 
     family = "ordering"
-    # It waits for whatever the machine needs: what a controller has, or what the cells have.
+    # A fence waits for whatever makes writes durable here: a controller, or the cells.
     needs = "nothing"
-    # What it promises, and is held to: what a core flushed before a fence is durable when the fence
-    # ends. The others are `epoch` and `visible`.
+    # The promise that crash tests hold it to: a line that a core flushed before a fence is durable
+    # when the fence ends. Other models are `epoch` and `visible`.
     model = "fenced"
     rules = {
         "flush_writes_back": "a flush writes the line back",
