@@ -5,27 +5,26 @@ use std::collections::BinaryHeap;
 
 use crate::units::Cycle;
 
-/// Cycles that the wheel spans.
+/// The number of cycles that the wheel spans.
 const SPAN: u64 = 1024;
 const WORDS: usize = (SPAN / 64) as usize;
 
-/// Events that lie before the wheel, at most (ours: a machine of one core seldom has more).
+/// The most events that lie before the wheel (ours: a machine of one core seldom has more).
 const FRONT: usize = 4;
 
-/// Events in order of time; of several events at one time, the one entered first comes first.
+/// Events in order of time. Events of the same time stay in their order of entry.
 ///
-/// An event that is due soon lies in a wheel with a queue for each cycle, and one that is due later
-/// in a heap; nearly every event is due soon. A few events that are due before all of these lie in
-/// front of both, in order: most events are among the first when they are entered, and never see
-/// the wheel.
+/// Events that are due soon lie in a wheel with a queue for each cycle, and later ones in a heap;
+/// nearly every event is due soon. The few that are due before all of these lie in `front`, in
+/// order. Most events are among the first when they are entered, and never get into the wheel.
 #[derive(Clone, Debug)]
 pub struct Agenda<E> {
-    /// The events that are due first, in order, the very first last. Other events of the same time
-    /// are in the wheel only, and were entered after them.
+    /// The events that are due first, in reverse order, so that the next one is last. Events of the
+    /// wheel with the same times were entered after them.
     front: Vec<(Cycle, E)>,
-    /// The first and the last event of each of the next cycles, in order of entry.
+    /// For each of the next cycles, a queue of its events in order of entry.
     wheel: Vec<Queue>,
-    /// The nodes of the wheel's events, and the free nodes, as linked lists.
+    /// The nodes of the wheel's queues and the free nodes, as linked lists.
     nodes: Vec<Node<E>>,
     free: u32,
     /// A bit for each queue of the wheel that is not empty, and one for each word of such bits.
@@ -36,7 +35,7 @@ pub struct Agenda<E> {
     later_next: Cycle,
     /// The time of the event that was taken last: the wheel begins here.
     now: Cycle,
-    /// When the first of all events is due, and when the first of the wheel and the heap is.
+    /// When the first event of all is due, and when the first event of the wheel and the heap is.
     next: Cycle,
     next_behind: Cycle,
     sequence: u64,
@@ -84,7 +83,7 @@ impl<E> Default for Agenda<E> {
 }
 
 impl<E: Copy> Agenda<E> {
-    /// When the last event was due: no event can be entered for an earlier time.
+    /// Returns when the event taken last was due. No event can be entered for an earlier time.
     pub fn now(&self) -> Cycle {
         self.now
     }
@@ -125,7 +124,7 @@ impl<E: Copy> Agenda<E> {
         self.next = self.next.min(at);
     }
 
-    /// Enters an event behind those of its time in the wheel.
+    /// Enters an event in the wheel, behind the others of its time.
     #[inline(never)]
     fn enter_in_wheel(&mut self, at: Cycle, event: E) {
         let slot = self.slot(at);
@@ -139,8 +138,7 @@ impl<E: Copy> Agenda<E> {
         queue.last = node;
     }
 
-    /// Moves the last of the events that are due first to the wheel, before those of its time
-    /// there.
+    /// Moves the last event of `front` into the wheel, before the others of its time.
     #[inline(never)]
     fn make_room(&mut self) {
         let (at, event) = self.front.remove(0);
@@ -155,7 +153,7 @@ impl<E: Copy> Agenda<E> {
         queue.first = node;
     }
 
-    /// The queue of a time, which is marked as not empty.
+    /// Returns the queue of a time, and marks it as not empty.
     #[inline]
     fn slot(&mut self, at: Cycle) -> usize {
         let slot = (at.0 % SPAN) as usize;
@@ -200,7 +198,7 @@ impl<E: Copy> Agenda<E> {
         node.event
     }
 
-    /// When the first event is due; [`Cycle::NEVER`] if there is none.
+    /// Returns when the first event is due, or [`Cycle::NEVER`] if there is none.
     #[inline]
     pub fn next(&self) -> Cycle {
         self.next
@@ -225,8 +223,8 @@ impl<E: Copy> Agenda<E> {
 
     /// Takes the first event of the wheel or the heap, which is due at `at`.
     fn take_from_behind(&mut self, at: Cycle) -> Option<E> {
-        // An event of the heap was entered when its time was far off, so before any of that time in
-        // the wheel.
+        // An event of the heap was entered when its time was far off, so before the events of the
+        // wheel with the same time.
         if self.later_next == at {
             let first = self.later.pop();
             self.later_next = self.later.peek().map_or(Cycle::NEVER, |Reverse(entry)| entry.at);
@@ -235,7 +233,7 @@ impl<E: Copy> Agenda<E> {
         Some(self.take_from_wheel((at.0 % SPAN) as usize))
     }
 
-    /// The time of the wheel's first event.
+    /// Returns the time of the wheel's first event.
     fn first_of_wheel(&self) -> Cycle {
         let start = (self.now.0 % SPAN) as usize;
         let (word, bit) = (start / 64, start % 64);
@@ -246,8 +244,8 @@ impl<E: Copy> Agenda<E> {
         if self.taken_words == 0 {
             return Cycle::NEVER;
         }
-        // The next word that is not empty; after the others comes the present word again, up to the
-        // present bit.
+        // Find the next word that is not empty. After all others comes the present word again, with
+        // the bits below the present one.
         let turned = (self.taken_words | self.taken_words << WORDS) >> (word + 1);
         let index = (word + 1 + turned.trailing_zeros() as usize) % WORDS;
         let slot = index * 64 + self.taken[index].trailing_zeros() as usize;
@@ -300,8 +298,7 @@ mod tests {
         assert_eq!(agenda.take(Cycle(5)), Some((Cycle(5), ())));
     }
 
-    /// The order holds whichever of the three places an event is in, and however many others are
-    /// there.
+    /// Holds in each of the three places of events, with any number of other events there.
     #[test]
     fn far_and_near_events_come_in_order() {
         for waiting in [1, FRONT, 2 * FRONT, usize::MAX] {

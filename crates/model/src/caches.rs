@@ -1,5 +1,5 @@
 //! The caches: tags, recency and MESI states, with the directory in the last level. They hold no
-//! data and call no other part: they return what happened.
+//! data and call no other part: their answers tell the caller what happened.
 
 use crate::config::Config;
 use crate::contents::prefetch;
@@ -11,14 +11,13 @@ const EXCLUSIVE: u64 = 2;
 const MODIFIED: u64 = 3;
 const STATE: u64 = 3;
 
-/// The ways of all sets, each set in order of recency: its first entry is the most recent. 0 is
-/// empty.
+/// The ways of all sets, each set in order of recency, most recent first. An empty entry is 0.
 #[derive(Clone, Debug)]
 struct Sets {
     entries: Vec<u64>,
     ways: usize,
     sets: u64,
-    /// `sets - 1` if `sets` is a power of two.
+    /// `sets - 1`, if the number of sets is a power of two.
     mask: Option<u64>,
 }
 
@@ -29,7 +28,7 @@ impl Sets {
         Sets { entries: vec![0; (sets * ways) as usize], ways: ways as usize, sets, mask }
     }
 
-    /// The index at which the set of a line begins.
+    /// Returns the index at which the set of a line begins.
     #[inline]
     fn first(&self, line: Line) -> usize {
         let set = match self.mask {
@@ -86,7 +85,7 @@ impl Private {
         Some(&mut set[0])
     }
 
-    /// The entry of a line that is the most recent of its set.
+    /// Returns the entry of a line that is the most recent of its set.
     fn newest(&mut self, line: Line) -> &mut u64 {
         &mut self.sets.set_mut(line)[0]
     }
@@ -100,8 +99,8 @@ impl Private {
         self.sets.set_mut(line).iter_mut().find(|entry| is_of(**entry, line))
     }
 
-    /// Inserts a line that is not there as the most recent, and returns the entry that had to go,
-    /// or 0.
+    /// Puts a line that is not in the cache first in its set, and returns the entry that had to
+    /// leave, or 0.
     fn insert(&mut self, line: Line, state: u64) -> u64 {
         let some_are_empty = self.empty > 0;
         let set = self.sets.set_mut(line);
@@ -124,18 +123,18 @@ impl Private {
     }
 }
 
-/// The last level and its directory. A tag is the line's number plus 1, above [`DIRTY`] and
-/// [`OWNED`], and 0 is empty. The cores that may hold the line, one bit each, are stored apart,
-/// since a search looks at tags only.
+/// The last level and its directory. A tag is the line's number plus 1, above the bits [`DIRTY`]
+/// and [`OWNED`]; an empty one is 0. The cores that may hold the line, one bit each, are in an
+/// array of their own, since a search looks at tags only.
 #[derive(Clone, Debug)]
 struct Last {
     tags: Sets,
     sharers: Vec<u64>,
 }
 
-/// Whether memory holds an older value than the caches.
+/// Memory holds an older value than the caches.
 const DIRTY: u64 = 1;
-/// Whether the only sharer may write without asking.
+/// The only sharer may write without asking.
 const OWNED: u64 = 2;
 
 impl Last {
@@ -144,7 +143,7 @@ impl Last {
         Last { sharers: vec![0; tags.entries.len()], tags }
     }
 
-    /// The index of a line's entry.
+    /// Returns the index of a line's entry.
     #[inline]
     fn find(&self, line: Line) -> Option<usize> {
         let set = self.tags.set(line);
@@ -162,8 +161,8 @@ impl Last {
         first
     }
 
-    /// The entry that a line takes: an empty one of its set, or the least recent that is not
-    /// pinned, or else the least recent.
+    /// Returns the entry that a line takes: an empty one of its set, or else the least recent one
+    /// that is not pinned, or the least recent one if all are pinned.
     fn victim(&self, line: Line, pinned: &LineSet) -> usize {
         let (first, set) = (self.tags.first(line), self.tags.set(line));
         let last = set.len() - 1;
@@ -193,18 +192,19 @@ pub enum Found {
     L2,
     /// In the last level.
     Llc,
-    /// In another core's cache, or in the last level with other copies to invalidate.
+    /// In another core's cache, or in the last level with copies of other cores to invalidate.
+    /// Names one of those cores.
     Elsewhere(CoreId),
     /// In memory.
     Memory,
 }
 
-/// The result of an access that missed the first level.
+/// What an access that missed the first level did.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
-    /// Where the line was.
+    /// The place where the line was.
     pub found: Found,
-    /// The line that had to leave the last level, if any, and whether it must be written to memory.
+    /// The line that had to leave the last level, and whether its bytes must go to memory.
     pub evicted: Option<(Line, bool)>,
 }
 
@@ -214,18 +214,18 @@ pub struct Caches {
     l1: PerCore<Private>,
     l2: PerCore<Private>,
     llc: Last,
-    /// Lines that left a core's first level since the last call of [`Caches::departures`], if
-    /// watched.
+    /// The lines that left a core's first level since the last call of [`Caches::departures`], if
+    /// they are watched.
     departures: Vec<(CoreId, Line)>,
-    /// Lines whose changed bytes came down to the last level since the last call of
-    /// [`Caches::lowered`], if watched.
+    /// The lines whose changed bytes came down to the last level since the last call of
+    /// [`Caches::lowered`], if they are watched.
     lowered: Vec<(CoreId, Line)>,
     watched: Watched,
     /// Lines that leave the last level only if every line of their set is pinned.
     pub pinned: LineSet,
 }
 
-/// The movements of lines that are remembered for the machine to ask about.
+/// The movements of lines that the caches record.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watched {
     /// Out of a core's first level.
@@ -235,8 +235,8 @@ pub struct Watched {
 }
 
 impl Caches {
-    /// Makes empty caches, whose [`Caches::departures`] and [`Caches::lowered`] report what is
-    /// `watched`.
+    /// Returns empty caches, which record the `watched` movements for [`Caches::departures`] and
+    /// [`Caches::lowered`].
     pub fn new(cores: u8, config: &Config, watched: Watched) -> Caches {
         Caches {
             l1: PerCore::new(cores, |_| Private::new(config.l1d.size, config.l1d.assoc)),
@@ -249,8 +249,8 @@ impl Caches {
         }
     }
 
-    /// Exchanges the numbers of two cores, each of which keeps what is in its private levels: the
-    /// thread that ran on the one runs on the other.
+    /// Exchanges the private levels of two cores: what ran on the one now runs on the other, and
+    /// takes its lines along.
     pub fn rename(&mut self, core: CoreId, other: CoreId) {
         self.l1.swap(core, other);
         self.l2.swap(core, other);
@@ -274,9 +274,9 @@ impl Caches {
         }
     }
 
-    /// Replaces `lines` by those whose changed bytes a core's second level gave to the last since
-    /// the last call, to make room or because another core asked. Lines that go on to memory at
-    /// once are not among them.
+    /// Replaces `lines` by those whose changed bytes a core's second level gave to the last level
+    /// since the last call, to make room or because another core asked. Lines that went on to
+    /// memory at once are not among them.
     pub fn lowered(&mut self, lines: &mut Vec<(CoreId, Line)>) {
         lines.clear();
         std::mem::swap(&mut self.lowered, lines);
@@ -288,13 +288,13 @@ impl Caches {
         }
     }
 
-    /// Whether a load hits the core's first level. The line is then the most recent of its set.
+    /// Loads from a line if the core's first level has it. Returns whether it had.
     #[inline]
     pub fn hit(&mut self, core: CoreId, line: Line) -> bool {
         self.l1[core].touch(line).is_some()
     }
 
-    /// Whether the core's first level has the line. Nothing changes.
+    /// Whether the core's first level has the line. The order of recency stays as it is.
     #[inline]
     pub fn is_near(&self, core: CoreId, line: Line) -> bool {
         self.l1[core].has(line)
@@ -308,8 +308,8 @@ impl Caches {
         prefetch(&self.llc.sharers[first]);
     }
 
-    /// The dirty line that would leave the last level, and be written to memory, if a core asked
-    /// for `line` now.
+    /// Returns the dirty line that would leave the last level if a core asked for `line` now, as
+    /// far as the last level knows that it is dirty.
     pub fn victim(&self, line: Line) -> Option<Line> {
         if self.llc.find(line).is_some() {
             return None;
@@ -318,8 +318,8 @@ impl Caches {
         (out & DIRTY != 0).then(|| Line((out >> 2) - 1))
     }
 
-    /// Whether a store hits the core's first level, which has the line and may change it. The line
-    /// is then dirty.
+    /// Stores to a line, and makes it dirty, if the core's first level has it and may change it.
+    /// Returns whether it did.
     #[inline]
     pub fn hit_to_write(&mut self, core: CoreId, line: Line) -> bool {
         match self.l1[core].touch(line) {
@@ -339,7 +339,7 @@ impl Caches {
         }
     }
 
-    /// Does an access for which [`Caches::hit`] or [`Caches::hit_to_write`] answered no.
+    /// Makes an access that [`Caches::hit`] or [`Caches::hit_to_write`] denied.
     pub fn access(&mut self, core: CoreId, line: Line, write: bool) -> Access {
         let own = self.l2[core].touch(line);
         // A copy that may not be changed is exchanged for one that may.
@@ -408,8 +408,8 @@ impl Caches {
         (found, None, state)
     }
 
-    /// Makes a line that comes from memory the first of its set. The line whose entry it takes
-    /// leaves all caches.
+    /// Gives a line that comes from memory the first entry of its set. Returns the line that leaves
+    /// all caches for it, if the set was full, and whether that line was dirty.
     fn replace(&mut self, line: Line, sharers: u64) -> Option<(Line, bool)> {
         let at = self.llc.touch(self.llc.victim(line, &self.pinned), line);
         let out = std::mem::replace(&mut self.llc.tags.entries[at], (line.0 + 1) << 2 | OWNED);
@@ -469,7 +469,7 @@ impl Caches {
         above.max(self.l2[core].remove(line))
     }
 
-    /// Leaves a core with a copy that it may not change; returns whether the core had changed it.
+    /// Leaves a core a copy that it may not change. Returns whether the core had changed it.
     fn downgrade(&mut self, core: CoreId, line: Line) -> bool {
         let mut modified = false;
         for cache in [&mut self.l1[core], &mut self.l2[core]] {
@@ -481,8 +481,8 @@ impl Caches {
         modified
     }
 
-    /// Makes a line clean wherever it is, since it is being written to memory; it leaves the caches
-    /// unless it is to be kept. Returns whether memory did not have its bytes.
+    /// Makes a line clean in all caches, since its bytes go to memory. The line leaves the caches
+    /// unless `keep`. Returns whether it was dirty.
     pub fn clean(&mut self, line: Line, keep: bool) -> bool {
         let Some(at) = self.llc.find(line) else { return false };
         let (sharers, mut dirty) = (self.llc.sharers[at], self.llc.is(at, DIRTY));
@@ -509,7 +509,7 @@ impl Caches {
     }
 
     /// Gives a line's changed bytes to the last level and leaves clean copies above. Returns
-    /// whether the last level did not have them.
+    /// whether a private level had changed bytes.
     pub fn lower(&mut self, line: Line) -> bool {
         let Some(at) = self.llc.find(line) else { return false };
         let mut changed = false;
@@ -529,7 +529,7 @@ impl Caches {
         changed
     }
 
-    /// Marks a line as dirty, if the last level has it, so that it is written to memory when it
+    /// Marks a line dirty in the last level, if it is there, so that its bytes go to memory when it
     /// leaves.
     pub fn mark_dirty(&mut self, line: Line) {
         if let Some(at) = self.llc.find(line) {
@@ -542,7 +542,7 @@ impl Caches {
         self.llc.find(line).is_some()
     }
 
-    /// The lines whose bytes memory does not have, in the order of their numbers.
+    /// Returns the dirty lines in ascending order.
     pub fn dirty_lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         let dirty = self.llc.tags.entries.iter().filter(|&&tag| tag & DIRTY != 0);

@@ -1,18 +1,19 @@
-//! When shared resources are busy, by calendars instead of next-free times.
+//! When shared resources are busy: calendars instead of next-free times.
 
 /// The busy time of one resource (a bank, a bus), as disjoint intervals in order.
 ///
-/// A request that is stamped in the future leaves the time before it free for others; with a single
-/// next-free time it would delay every other request (specs/models.md A6).
+/// A request that is stamped in the future leaves the time before it free for others. With a
+/// single next-free time it would delay all other requests (specs/models.md A6).
 #[derive(Clone, Debug, Default)]
 pub struct Calendar {
-    /// The latest interval, which is most often the only one; empty if there is none.
+    /// The latest interval, which is most often the only one. It is empty if there is none.
     last: (u64, u64),
+    /// The earlier intervals, in order.
     before: Vec<(u64, u64)>,
 }
 
 impl Calendar {
-    /// The first time at or after `at` at which the resource is free.
+    /// Returns the first time at or after `at` at which the resource is free.
     #[inline]
     pub fn free_from(&self, at: u64) -> u64 {
         if at >= self.last.0 {
@@ -22,14 +23,14 @@ impl Calendar {
         busy.next().map_or(at, |&(_, until)| until)
     }
 
-    /// The latest busy interval; empty if there is none.
+    /// Returns the latest busy interval, which is empty if there is none.
     #[inline]
     pub fn latest(&self) -> (u64, u64) {
         self.last
     }
 
     /// Takes the first free interval of `duration` cycles at or after `at` and returns its start.
-    /// Time before `now` is forgotten: no request asks for it any more.
+    /// Intervals before `now` are forgotten, since no later request asks for them.
     #[inline]
     pub fn reserve(&mut self, at: u64, duration: u64, now: u64) -> u64 {
         if self.before.first().is_some_and(|&(_, until)| until <= now) {
@@ -53,9 +54,9 @@ impl Calendar {
         }
     }
 
-    /// Takes the first `duration` free cycles at or after `at`, in as many parts as necessary, and
-    /// returns when they begin and end. Earlier requests keep the time in between, and no time is
-    /// lost in gaps that are too short for the whole.
+    /// Takes the first `duration` free cycles at or after `at`, in as many parts as needed, and
+    /// returns when they begin and end. Earlier requests keep their times in between, and no time
+    /// is lost in gaps that are too short for the whole.
     #[inline]
     pub fn reserve_in_parts(&mut self, at: u64, duration: u64, now: u64) -> (u64, u64) {
         if self.last.1 <= at {
@@ -74,7 +75,7 @@ impl Calendar {
             (end, left) = (until, left - gap);
         }
         end += left;
-        // From `from` to `end` the resource is busy now.
+        // The resource is busy from `from` to `end` now.
         let first = busy.partition_point(|&(_, until)| until < from);
         let after = busy.partition_point(|&(next, _)| next <= end);
         let mut whole = (from, end);
@@ -127,12 +128,12 @@ pub struct Places {
 }
 
 impl Places {
-    /// `places` free places.
+    /// Returns a resource of `places` free places.
     pub fn new(places: u64) -> Places {
         Places { until: vec![0; places as usize] }
     }
 
-    /// The place that is free first, and the first time at or after `at` at which it is.
+    /// Returns the place that is free first, and the first time at or after `at` at which it is.
     pub fn first_free(&self, at: u64) -> (usize, u64) {
         let (mut first, mut soonest) = (0, u64::MAX);
         for (place, &until) in self.until.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The contents of memories: bytes by address, of which only the touched pages take room.
+//! The contents of memories: bytes by address. Only pages that were written take room.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use crate::units::{DRAM_BASE, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word
 pub struct Contents {
     bytes: MmapMut,
     first: u64,
-    /// Pages that were written, one bit each, so that a copy takes only what was touched.
+    /// The pages that were written, one bit each, so that a copy takes those and no others.
     touched: Vec<u64>,
-    /// The number of parts, as large as a large page of the host, for which a large page was asked.
+    /// The number of parts for which the host was asked for a large page.
     large: usize,
 }
 
@@ -21,7 +21,7 @@ pub struct Contents {
 const LARGE_PAGES: usize = 512;
 
 impl Contents {
-    /// A memory of `capacity` bytes whose first byte has the address `first`.
+    /// Returns a memory of `capacity` bytes whose first byte has the address `first`.
     ///
     /// # Errors
     /// When the host has no address space of that size.
@@ -32,9 +32,9 @@ impl Contents {
         Ok(Contents { bytes, first, touched: vec![0; pages.div_ceil(64) as usize], large: 0 })
     }
 
-    /// Moves the contents to large pages of the host, where they fill them, unless most of those
-    /// parts have large pages already, since they were written in order. Random accesses are then
-    /// twice as fast, and the contents take the same room.
+    /// Moves the contents to large pages of the host where they fill them, unless most parts have
+    /// large pages already, because they were written in order. Random accesses are then twice as
+    /// fast, and the contents take the same room.
     ///
     /// # Errors
     /// When the host has no address space of that size.
@@ -47,7 +47,7 @@ impl Contents {
         Ok(())
     }
 
-    /// The parts, as large as a large page of the host, of which every page was written.
+    /// Returns the parts, each as large as a large page of the host, whose pages were all written.
     fn dense(&self) -> impl Iterator<Item = usize> + '_ {
         let parts = self.touched.chunks_exact(LARGE_PAGES / 64).enumerate();
         parts
@@ -55,8 +55,8 @@ impl Contents {
             .map(|(part, _)| part)
     }
 
-    /// Copies every page of `other`, a memory of the same size, that was written. Parts that fill
-    /// large pages of the host get them.
+    /// Copies every written page of `other`, a memory of the same size. Parts that fill a large
+    /// page of the host get one.
     pub fn copy_from(&mut self, other: &Contents) {
         assert_eq!(self.bytes.len(), other.bytes.len(), "a copy has the size of its original");
         for part in other.dense() {
@@ -81,7 +81,7 @@ impl Contents {
             return;
         }
         self.large += 1;
-        // A host that has no large pages says so; accesses are then as slow as without.
+        // A host without large pages refuses. The run is then only as slow as with small ones.
         #[cfg(target_os = "linux")]
         let _ = self.bytes.advise_range(memmap2::Advice::HugePage, part * length, length);
     }
@@ -94,9 +94,9 @@ impl Contents {
         }
     }
 
-    /// Marks a page that is written for the first time. A writer that has filled the pages before
-    /// it fills this part, too: its large page is taken at once, for a tenth of what its small ones
-    /// take.
+    /// Notes that a page is written for the first time. A writer that has filled the pages before
+    /// this part is taken to fill the part, too, which gets a large page at once: that costs a
+    /// tenth of its small pages.
     #[cold]
     fn touch_first(&mut self, page: usize) {
         self.touched[page / 64] |= 1 << (page % 64);
@@ -105,7 +105,7 @@ impl Contents {
         }
     }
 
-    /// The pages of this memory between two addresses that were written.
+    /// Returns the written pages in a range of addresses of this memory.
     pub fn touched_pages(&self, addresses: Range<u64>) -> Vec<Page> {
         let page = |address: u64| (address - self.first) / PAGE_BYTES;
         let (from, until) = (page(addresses.start), page(addresses.end + PAGE_BYTES - 1));
@@ -116,27 +116,27 @@ impl Contents {
         pages.filter(touched).map(|page| Page(page + self.first / PAGE_BYTES)).collect()
     }
 
-    /// The number of bytes that the memory holds.
+    /// Returns the size of the memory in bytes.
     #[inline]
     pub fn capacity(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// A word.
+    /// Returns a word.
     #[inline]
     pub fn word(&self, word: Word) -> u64 {
         let at = (word.address() - self.first) as usize;
         u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("a word has 8 bytes"))
     }
 
-    /// Changes a word and returns its old value.
+    /// Changes a word and returns what it was.
     #[inline]
     pub fn set_word(&mut self, word: Word, value: u64) -> u64 {
         self.merge_word(word, value, u64::MAX).0
     }
 
-    /// Changes the bits of a word that `mask` selects to those of `value`, and returns the old and
-    /// the new value of the word.
+    /// Changes the bits of a word that `mask` selects to those of `value`, and returns what it was
+    /// and what it is.
     #[inline]
     pub fn merge_word(&mut self, word: Word, value: u64, mask: u64) -> (u64, u64) {
         let at = (word.address() - self.first) as usize;
@@ -149,14 +149,14 @@ impl Contents {
         (old, new)
     }
 
-    /// A line.
+    /// Returns a line.
     #[inline]
     pub fn line(&self, line: Line) -> &LineData {
         let at = (line.address() - self.first) as usize;
         self.bytes[at..at + LINE_BYTES as usize].try_into().expect("a line has 64 bytes")
     }
 
-    /// A line, to be changed.
+    /// Returns a line that the caller may change.
     #[inline]
     pub fn line_mut(&mut self, line: Line) -> &mut LineData {
         let at = (line.address() - self.first) as usize;
@@ -164,7 +164,7 @@ impl Contents {
         (&mut self.bytes[at..at + LINE_BYTES as usize]).try_into().expect("a line has 64 bytes")
     }
 
-    /// Tells the host that a line will be used soon. Only the host's time changes.
+    /// Tells the host that a line will be used soon. It changes nothing but the host's time.
     #[inline]
     pub fn prefetch(&self, line: Line) {
         let at = (line.address() - self.first) as usize;
@@ -173,14 +173,14 @@ impl Contents {
         }
     }
 
-    /// Bytes from an address on.
+    /// Returns `length` bytes from an address on.
     pub fn bytes(&self, address: u64, length: u64) -> &[u8] {
         let at = (address - self.first) as usize;
         &self.bytes[at..at + length as usize]
     }
 }
 
-/// Tells the host that the data at a place will be used soon. Only the host's time changes.
+/// Tells the host that this place will be used soon. It changes nothing but the host's time.
 #[inline]
 pub fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -199,7 +199,7 @@ impl std::fmt::Debug for Contents {
     }
 }
 
-/// Memory as coherent cores see it: persistent and volatile, each byte with its newest value.
+/// The memory as coherent cores see it: persistent and volatile, each byte with its newest value.
 #[derive(Debug)]
 pub struct View {
     /// Persistent memory.
@@ -209,7 +209,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view of zeros.
+    /// Returns a view of zeros.
     ///
     /// # Errors
     /// When the host has no address space of that size.
@@ -218,13 +218,13 @@ impl View {
         Ok(View { pm, dram: Contents::new(DRAM_BASE, dram_capacity)? })
     }
 
-    /// A word.
+    /// Returns a word.
     #[inline]
     pub fn word(&self, word: Word) -> u64 {
         if word.address() < DRAM_BASE { self.pm.word(word) } else { self.dram.word(word) }
     }
 
-    /// Changes a word and returns its old value.
+    /// Changes a word and returns what it was.
     #[inline]
     pub fn set_word(&mut self, word: Word, value: u64) -> u64 {
         if word.address() < DRAM_BASE {
@@ -234,21 +234,21 @@ impl View {
         }
     }
 
-    /// Changes the bits of a word that `mask` selects to those of `value`, and returns the old and
-    /// the new value of the word.
+    /// Changes the bits of a word that `mask` selects to those of `value`, and returns what it was
+    /// and what it is.
     #[inline]
     pub fn merge_word(&mut self, word: Word, value: u64, mask: u64) -> (u64, u64) {
         let memory = if word.address() < DRAM_BASE { &mut self.pm } else { &mut self.dram };
         memory.merge_word(word, value, mask)
     }
 
-    /// A line.
+    /// Returns a line.
     #[inline]
     pub fn line(&self, line: Line) -> &LineData {
         if line.is_persistent() { self.pm.line(line) } else { self.dram.line(line) }
     }
 
-    /// Tells the host that a line will be used soon. Only the host's time changes.
+    /// Tells the host that a line will be used soon. It changes nothing but the host's time.
     #[inline]
     pub fn prefetch(&self, line: Line) {
         if line.is_persistent() { self.pm.prefetch(line) } else { self.dram.prefetch(line) }

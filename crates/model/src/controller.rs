@@ -1,4 +1,4 @@
-//! The memory controllers, which are the ordering point: a write becomes durable only through them.
+//! The memory controllers: the ordering point, through which every write becomes durable.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub struct Memory<E> {
     durable: Contents,
     controllers: Vec<Controller<E>>,
     flights: Slab<Sent<E>>,
-    /// When the last of the writes of a line that are on their way from the caches arrives.
+    /// For each line with writes on the way from the caches: when the last of them arrives.
     arrivals: FxHashMap<Line, Cycle>,
     interleave: u64,
     wpq: usize,
@@ -39,26 +39,25 @@ pub struct Memory<E> {
     frontend: u64,
     backend: u64,
     writebacks: usize,
-    /// The most cycles by which a write's way may be longer.
+    /// The most cycles that jitter adds to a write's way.
     jitter: u64,
     /// The time before which no request asks for banks and buses any more.
     now: u64,
     domain: Domain,
-    /// Lines that a design gave since the last call of [`Memory::take_given`].
+    /// Lines that a design gave since the last [`Memory::take_given`].
     given: Vec<Line>,
-    /// Cores whose write-combining buffers were accepted since the last call of
-    /// [`Memory::take_combined`].
+    /// Cores whose write-combining buffer was accepted, until [`Memory::take_combined`] names them.
     combined: Vec<CoreId>,
-    /// The number of the design's events that wait for room at some controller.
+    /// The number of the design's events that wait for room, over all controllers.
     designs_waiting: usize,
     /// The number of writes sent so far.
     sent: u64,
-    /// The timeline, if one was asked for.
+    /// The record of what happens and when, if the run keeps a timeline.
     pub timeline: Option<Box<Timeline>>,
 }
 
 impl<E: Copy> Memory<E> {
-    /// Makes controllers with empty queues over memories of zeros.
+    /// Returns controllers with empty queues over memories of zeros.
     ///
     /// # Errors
     /// When the host has no address space for the memories.
@@ -115,7 +114,7 @@ impl<E: Copy> Memory<E> {
         })
     }
 
-    /// Makes `contents` the bytes that the memory has held from the start.
+    /// Makes `contents` the bytes of the memory, as if it had always held them.
     pub fn install(&mut self, contents: &Contents) {
         self.durable.copy_from(contents);
         for controller in &mut self.controllers {
@@ -123,18 +122,18 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// The bytes that survive a power failure now. Only controllers change them.
+    /// Returns the bytes that survive a power failure now. Only controllers change them.
     pub fn durable(&self) -> &Contents {
         &self.durable
     }
 
-    /// Tells the host that a line will be written soon. Only the host's time changes.
+    /// Tells the host that a line will be written soon. It changes nothing but the host's time.
     #[inline]
     pub fn prefetch(&self, line: Line) {
         self.durable.prefetch(line);
     }
 
-    /// The index of the controller that a line belongs to.
+    /// Returns the index of a line's controller.
     pub fn controller_of(&self, line: Line) -> usize {
         if self.controllers.len() == 1 {
             return 0;
@@ -142,7 +141,7 @@ impl<E: Copy> Memory<E> {
         (line.address() / self.interleave % self.controllers.len() as u64) as usize
     }
 
-    /// Notes that it is `now`: no request asks for banks and buses of a time before that any more.
+    /// Sets the time to `now`: no later request asks for banks and buses before it.
     #[inline]
     pub fn pass(&mut self, now: Cycle) {
         debug_assert!(now.0 >= self.now, "time passes");
@@ -156,7 +155,7 @@ impl<E: Copy> Memory<E> {
         self.read_from(at, line, reserved)
     }
 
-    /// Reads what a line holds beneath a slot that is reserved for it.
+    /// Reads the line from the queue or the device, although a slot may be reserved for it.
     pub fn read_beneath(&mut self, at: Cycle, line: Line) -> Cycle {
         self.read_from(at, line, false)
     }
@@ -188,7 +187,7 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Writes a line of volatile memory that reaches its controller at `at`; returns when the
-    /// controller has taken it. Nothing waits for the rest of the write.
+    /// controller has taken it. The write is posted: its sender waits for no more than that.
     pub fn write_volatile(&mut self, at: Cycle, line: Line) -> Cycle {
         let index = self.controller_of(line);
         let taken = at + self.frontend;
@@ -196,8 +195,8 @@ impl<E: Copy> Memory<E> {
         taken
     }
 
-    /// Sends a write of the caches that reaches its controller at `at`, and not before an earlier
-    /// write of the same line.
+    /// Sends a write of the caches. It reaches its controller at `at`, but not before an earlier
+    /// write of the same line does.
     pub fn send(
         &mut self,
         at: Cycle,
@@ -209,8 +208,7 @@ impl<E: Copy> Memory<E> {
         self.launch(at, Sent { write, notify, cached: true, at, number: 0 }, agenda);
     }
 
-    /// Sends a write of a design by a path of the design's own, so that it reaches its controller
-    /// at `at`.
+    /// Sends a write over a design's own path, so that it reaches its controller at `at`.
     pub fn send_direct(
         &mut self,
         at: Cycle,
@@ -230,7 +228,7 @@ impl<E: Copy> Memory<E> {
         agenda.enter(at + self.frontend, Event::Arrive { controller, write });
     }
 
-    /// Whether a write of the line is under way to its controller, or accepted but not durable.
+    /// Whether a write of the line is under way, or accepted and not durable.
     pub fn is_under_way(&self, line: Line) -> bool {
         let controller = &self.controllers[self.controller_of(line)];
         self.arrivals.contains_key(&line)
@@ -287,7 +285,7 @@ impl<E: Copy> Memory<E> {
         None
     }
 
-    /// Has a controller that has room accept the first of the writes that wait.
+    /// Accepts the first of the writes that wait at a controller, if there is room for it.
     pub fn accept_waiting(
         &mut self,
         at: Cycle,
@@ -302,8 +300,8 @@ impl<E: Copy> Memory<E> {
         accepted
     }
 
-    /// Gives a write to its controller at this moment. A design that sits beside the controller
-    /// does so from its own events.
+    /// Gives a write to its controller in this moment. A design that sits beside the controller
+    /// calls this from its own events.
     ///
     /// # Panics
     /// When the controller has no room; see [`Memory::has_room`].
@@ -312,7 +310,8 @@ impl<E: Copy> Memory<E> {
         assert!(accepted, "the write-pending queue has room for the write");
     }
 
-    /// Gives a write to its controller at this moment if it has room, and returns whether it had.
+    /// Gives a write to its controller in this moment if the controller has room. Returns whether
+    /// it had.
     pub fn give_if_room(
         &mut self,
         at: Cycle,
@@ -342,10 +341,10 @@ impl<E: Copy> Memory<E> {
         self.accept(at, index, (write, None), room, Notify::Nobody, agenda);
     }
 
-    /// Takes a slot out of the write-pending queue of a line's controller for a write that a design
+    /// Takes a slot of a line's controller out of the write-pending queue for a write that a design
     /// keeps there itself: a whole line that must not reach memory yet, and from which reads are
-    /// answered. Returns false if no slot is free, or if other writes wait for one. A queue that is
-    /// short of slots is drained, whether writes or designs took them.
+    /// answered. Returns false if no slot is free, or if writes wait for one. Reserved slots count
+    /// as taken when the controller decides whether it has to drain its queue.
     pub fn reserve(&mut self, at: Cycle, line: Line, agenda: &mut Agenda<Event<E>>) -> bool {
         let index = self.controller_of(line);
         let controller = &mut self.controllers[index];
@@ -360,15 +359,15 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Counts a write that a design puts into a slot that it has reserved, in place of an older
-    /// write of the line: the new one has come over the bus like any other, and the older one goes
-    /// no further.
+    /// write of the line. The new write has come over the bus like any other, and the older one
+    /// goes no further.
     pub fn count_replaced(&mut self, write: &Write) {
         let index = self.controller_of(write.line);
         self.controllers[index].pm.count(write);
     }
 
-    /// Gives back the slot that was first reserved for a line. If the slot turns into a write, the
-    /// controller accepts that at this moment, whatever else waits for room.
+    /// Gives back the slot that was reserved first for a line. If `write` is some write, the
+    /// controller accepts it in this moment, even if other writes wait for room.
     ///
     /// # Panics
     /// When no slot is reserved for the line.
@@ -395,24 +394,24 @@ impl<E: Copy> Memory<E> {
         self.offer_room(at, index, agenda);
     }
 
-    /// Forgets which lines a design gave, where no campaign asks for them.
+    /// Forgets which lines a design gave, when the caller has no use for them.
     #[inline]
     pub fn forget_given(&mut self) {
         self.given.clear();
     }
 
-    /// Takes the lines that a design gave ([`Memory::give`]) since the last call.
+    /// Returns the lines that a design gave ([`Memory::give`]) since the last call.
     pub fn take_given(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.given)
     }
 
-    /// Takes a core whose write-combining buffer was accepted, if one is left.
+    /// Returns a core whose write-combining buffer was accepted, once for each such buffer.
     #[inline]
     pub fn take_combined(&mut self) -> Option<CoreId> {
         self.combined.pop()
     }
 
-    /// Accepts a write that was sent to the controller.
+    /// Accepts a write that was sent to the controller, not given to it.
     fn accept_sent(
         &mut self,
         at: Cycle,
@@ -423,7 +422,7 @@ impl<E: Copy> Memory<E> {
     ) -> Option<Accepted<E>> {
         let Sent { write, notify, at: reached, number, .. } = sent;
         let waited = at.since(*reached + self.frontend);
-        // A write of no bytes takes no room, and only follows others.
+        // A write of no bytes needs no room: it only follows others.
         if waited > 0 && write.mask != 0 {
             self.controllers[index].usage.waited.add(waited);
         }
@@ -434,8 +433,7 @@ impl<E: Copy> Memory<E> {
         durable.then_some(Accepted { line: write.line, notify: *notify })
     }
 
-    /// Accepts a write, with its number if it was sent to the controller; returns whether it is
-    /// durable now.
+    /// Accepts a write, which has a number if it was sent. Returns whether it is durable now.
     fn accept(
         &mut self,
         at: Cycle,
@@ -472,8 +470,8 @@ impl<E: Copy> Memory<E> {
         adr
     }
 
-    /// Makes a write durable that the cells now hold (domain `media`). Returns its line, and
-    /// appends to `told` the parts to tell, also those whose writes joined it.
+    /// Makes a write durable that the cells hold now (domain `media`). Returns its line, and adds
+    /// its notifications to `told`, with those of the writes that joined it.
     pub fn programmed(
         &mut self,
         at: Cycle,
@@ -490,8 +488,8 @@ impl<E: Copy> Memory<E> {
         write.line
     }
 
-    /// The writes that the cells are in the middle of at `at` (domain `media`): any of the words of
-    /// each may be there. Each line has only one such write, since the next one waits for its bank.
+    /// Returns the writes that the cells are in the middle of at `at` (domain `media`): any of a
+    /// write's words may be there. A line has at most one, since its next write waits for the bank.
     pub fn being_programmed(&self, at: Cycle) -> impl Iterator<Item = &Write> {
         let slots = self.controllers.iter().flat_map(|controller| &controller.slots);
         let writes = slots
@@ -504,15 +502,15 @@ impl<E: Copy> Memory<E> {
             .filter(move |write| before.replace(write.line) != Some(write.line))
     }
 
-    /// The writes that are not durable, those of one line in order: those that wait for the cells
-    /// (domain `media`), and those that no controller has accepted yet. Each comes with whether
-    /// `takes` accepts every part that is to be told of it.
+    /// Returns the writes that are not durable, those of one line in order, each with whether
+    /// `takes` holds for all of its notifications: writes that wait for the cells (domain `media`),
+    /// and writes that no controller has accepted yet.
     pub fn under_way(&self, takes: &dyn Fn(&Notify<E>) -> bool) -> Vec<(&Write, bool)> {
         let is_media = self.domain == Domain::Media;
         let slots = self.controllers.iter().flat_map(|controller| &controller.slots);
         let queued = slots.filter(|_| is_media).filter_map(|slot| {
             let write = slot.write.as_ref()?;
-            // Writes that are not on their way to the cells come after those that are.
+            // A write that is under way to the cells comes before those that are not.
             let end = slot.programming.map_or(u64::MAX, |(_, end)| end);
             Some(((end, write.line.0), write, slot.notify.iter().all(takes)))
         });
@@ -526,7 +524,7 @@ impl<E: Copy> Memory<E> {
         under_way
     }
 
-    /// Sends every queued write to the cells, outside of time, so that it is counted.
+    /// Sends all queued writes to the cells, outside of time, so that they are counted.
     pub fn settle(&mut self, now: Cycle) {
         for controller in &mut self.controllers {
             while !controller.unsent.is_empty() {
@@ -540,11 +538,12 @@ impl<E: Copy> Memory<E> {
     }
 }
 
-/// A write with its sort key and a flag.
+/// The key by which a write is sorted, the write, and whether its notifications pass a test.
 type Keyed<'a> = ((u64, u64), &'a Write, bool);
 
-/// Sorts writes by their keys; equal ones keep their order. Not generic over `Notify`: with a sort
-/// of its own for each design, a fifth of all compiled code was that.
+/// Returns writes in the order of their keys; writes of equal keys keep their order. The function
+/// is not generic over the design's events: one sort per design made up a fifth of all compiled
+/// code.
 fn in_order(mut writes: Vec<Keyed<'_>>) -> impl Iterator<Item = (&Write, bool)> {
     writes.sort_by_key(|&(key, ..)| key);
     writes.into_iter().map(|(_, write, takes)| (write, takes))

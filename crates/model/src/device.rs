@@ -18,14 +18,14 @@ pub use banks::{Read, Use};
 use buffer::Buffer;
 use share::Share;
 
-/// Volatile memory. Writes to it are posted, and no core waits for them.
+/// Volatile memory. Writes to it are posted: no core waits for them.
 #[derive(Clone, Debug)]
 pub struct Dram {
     banks: Banks,
 }
 
 impl Dram {
-    /// The volatile memory of one controller.
+    /// Returns the volatile memory of one controller.
     pub fn new(config: &Config) -> Dram {
         let dram = &config.dram;
         let timing = Timing {
@@ -41,7 +41,7 @@ impl Dram {
         Dram { banks: Banks::new(timing, dram.row, piece, dram.banks, config) }
     }
 
-    /// How busy the banks and the bus are.
+    /// Returns how busy the banks and the bus are.
     pub fn bank_use(&self) -> &BankUse {
         &self.banks.counts
     }
@@ -61,8 +61,8 @@ impl Dram {
         self.banks.record(part);
     }
 
-    /// Takes what the banks recorded, with the length of a window that would hold everything if
-    /// this one does not.
+    /// Returns what the banks recorded and, if the window was too long to record all of it, how
+    /// long a window could be.
     pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
         self.banks.take_uses()
     }
@@ -76,14 +76,14 @@ impl Dram {
     }
 }
 
-/// The choice of the waiting write that is sent to the device next.
+/// The write that is sent to the device, of those that wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice {
-    /// The index of the write among those that wait.
+    /// Its place among the writes that wait.
     pub index: usize,
-    /// When the write may go: before that it would be in the way of reads.
+    /// When it may go. Before that it would be in the way of reads.
     pub goes: u64,
-    /// The line that leaves the on-DIMM buffer for the write, as far as that is known.
+    /// The line that leaves the on-DIMM buffer for it, if that is known.
     leaving: Option<Leaving>,
 }
 
@@ -94,7 +94,7 @@ struct Leaving {
     idle: u64,
 }
 
-/// The times of a write that the device took.
+/// The device's answer to a write that it took.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     /// When the controller may forget the write.
@@ -115,15 +115,16 @@ pub struct Pm {
     energy_read: u64,
     energy_set: u64,
     energy_reset: u64,
-    /// The number of writes of each line of cells (a line of the on-DIMM buffer, or a cache line
-    /// without one).
+    /// The number of writes to each line of cells (a line of the on-DIMM buffer, or a cache line if
+    /// there is no buffer).
     wear: Contents,
-    /// What the memory counted.
+    /// The memory's counts.
     pub meters: Meters,
 }
 
 impl Pm {
-    /// The persistent memory of one controller, all zeros.
+    /// Returns the persistent memory of one controller, all zeros. If it is written `through`,
+    /// writes go past the on-DIMM buffer.
     ///
     /// # Errors
     /// When the host has no address space for it.
@@ -163,7 +164,7 @@ impl Pm {
         self.meters.wpq_writes += 1;
     }
 
-    /// How busy the banks and the bus are.
+    /// Returns how busy the banks and the bus are.
     pub fn bank_use(&self) -> &BankUse {
         &self.banks.counts
     }
@@ -173,7 +174,7 @@ impl Pm {
         self.banks.restart_counts();
     }
 
-    /// The contents of the cells.
+    /// Returns the contents of the cells.
     pub fn cells_mut(&mut self) -> &mut Contents {
         &mut self.cells
     }
@@ -197,13 +198,13 @@ impl Pm {
         self.banks.record(part);
     }
 
-    /// Takes what the banks recorded, with the length of a window that would hold everything if
-    /// this one does not.
+    /// Returns what the banks recorded and, if the window was too long to record all of it, how
+    /// long a window could be.
     pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
         self.banks.take_uses()
     }
 
-    /// Notes that a write waits in the controller's queue from now on.
+    /// Notes that a write of the line waits in the controller's queue from now on.
     #[inline]
     pub fn expect(&mut self, line: Line) {
         if self.buffer.capacity > 0 {
@@ -211,8 +212,8 @@ impl Pm {
         }
     }
 
-    /// Chooses the oldest of the writes that wait. An `urgent` write is before reads that come
-    /// later: it goes to its bank even while that is busy, once no other write waits there.
+    /// Chooses the oldest of the writes that wait. An `urgent` write goes before reads that come
+    /// later: it goes to its bank although the bank is busy, once the last write there has begun.
     pub fn oldest(&self, at: u64, waiting: &[Line], urgent: bool) -> Choice {
         match self.buffer.capacity {
             0 => self.to_bank(at, 0, waiting[0], urgent).0,
@@ -220,7 +221,8 @@ impl Pm {
         }
     }
 
-    /// The choice of a write that goes to its bank at once, with when the bank would begin with it.
+    /// Returns the choice of a write that goes directly to its bank, and when the bank would begin
+    /// with it.
     fn to_bank(&self, at: u64, index: usize, line: Line, urgent: bool) -> (Choice, u64) {
         let bank = self.bank_of(line);
         let starts = self.banks.free_from(bank, at);
@@ -228,10 +230,9 @@ impl Pm {
         (Choice { index, goes, leaving: None }, starts)
     }
 
-    /// Chooses the first of the writes that wait, oldest first, that could start at `at`, or else
-    /// the one that could start first (FR-FCFS calls that first ready). A write starts when it
-    /// joins the on-DIMM buffer, or when the bank that it needs is idle. Urgent writes are as for
-    /// [`Pm::oldest`].
+    /// Chooses the oldest of the waiting writes that could start at `at`, or else the one that
+    /// could start first, as FR-FCFS does with "first ready". A write starts when it joins the
+    /// on-DIMM buffer, or when the bank that it needs is idle. For `urgent` see [`Pm::oldest`].
     pub fn first_ready(&self, at: u64, waiting: &[Line], urgent: bool) -> Choice {
         if self.buffer.capacity == 0 {
             let mut first = self.to_bank(at, 0, waiting[0], urgent);
@@ -246,8 +247,8 @@ impl Pm {
             }
             return first.0;
         }
-        // The line that leaves the buffer matters to the choice only if some write needs none to
-        // leave.
+        // The line that leaves the buffer matters only if some write joins a line that is in it,
+        // and so needs none to leave.
         if !self.buffer.is_full() || self.buffer.joining == 0 {
             return self.oldest(at, waiting, urgent);
         }
@@ -264,8 +265,8 @@ impl Pm {
         self.banks.place(line.address()).0 as u32
     }
 
-    /// Chooses the line that leaves the full on-DIMM buffer: the least recent of the older half
-    /// whose bank is idle, or else the one whose bank is idle first.
+    /// Returns the line that leaves the full on-DIMM buffer: of the older half, the least recent
+    /// line whose bank is idle, or else the one whose bank is idle first.
     fn victim(&self, at: u64) -> Leaving {
         let mut first = Leaving { index: 0, idle: u64::MAX };
         for (index, bank) in self.buffer.older() {
@@ -280,8 +281,8 @@ impl Pm {
         first
     }
 
-    /// Writes the bytes that the mask selects of a line that was expected and has just been chosen.
-    /// `waiting` are the lines of the other writes that wait.
+    /// Writes the bytes of a line that the mask selects. The write was expected
+    /// ([`Pm::expect`]) and just chosen; `waiting` are the lines of the other writes that wait.
     pub fn write(
         &mut self,
         at: u64,
@@ -302,8 +303,7 @@ impl Pm {
             None => {
                 let mut out = None;
                 if self.buffer.is_full() {
-                    // If the write arrives by then, the banks that were busy still are, and the
-                    // line that was chosen stays.
+                    // A bank that was going to be busy until `idle` still is.
                     let known = choice.leaving.filter(|leaving| arrived <= leaving.idle);
                     let victim = known.unwrap_or_else(|| self.victim(arrived));
                     let place = self.buffer.place_at(victim.index);
@@ -320,7 +320,7 @@ impl Pm {
         Taken { free: taken, next: taken, programmed: None }
     }
 
-    /// Writes the line at a place of the on-DIMM buffer to the cells; returns when that starts.
+    /// Writes the line in a place of the on-DIMM buffer to the cells; returns when that starts.
     fn program_buffered(&mut self, place: usize, at: u64, now: u64) -> u64 {
         let held = std::mem::take(&mut self.buffer.held[place]);
         let (start, _) = self.program(at, &held.lines, &held.masks, &held.data, now);
@@ -328,7 +328,7 @@ impl Pm {
         start
     }
 
-    /// Writes the lines of the on-DIMM buffer to the cells, the least recent first, so that they
+    /// Writes all lines of the on-DIMM buffer to the cells, the least recent first, so that they
     /// are counted.
     pub fn settle(&mut self, now: u64) {
         while let Some(place) = self.buffer.pop() {
@@ -337,9 +337,9 @@ impl Pm {
         self.buffer.clear();
     }
 
-    /// Writes lines to the cells: only the bits that differ, if the encoder says so. A write that
-    /// does not cover its line, or whose bits are compared, reads the line first, from the row
-    /// buffer if its row is open; a write that changes no bit writes no cells. Returns the write's
+    /// Writes lines to the cells: only the bits that differ, if the encoder compares bits. A write
+    /// that does not cover its line, or whose bits are compared, reads the line first, from the row
+    /// buffer if its row is open. A write that changes no bit writes no cells. Returns the write's
     /// start and end.
     fn program(
         &mut self,
@@ -353,8 +353,8 @@ impl Pm {
         let before = self.meters.media_bits;
         let end = self.cells.capacity();
         for (&line, (data, &mask)) in lines.iter().zip(data.iter().zip(masks)) {
-            // Where bits are compared, a line without written bytes does not differ. The last line
-            // of the buffer may go beyond the memory.
+            // Where bits are compared, a line with an empty mask does not differ. Without that, it
+            // is written whole, unless it lies beyond the memory, in the last line of the buffer.
             if mask != 0 || self.encoder == 0 && line.address() < end {
                 self.program_line(line, data, mask);
             }
@@ -391,7 +391,8 @@ impl Pm {
         apply_masked(cells, data, mask);
         let (was, is) = (old.as_chunks::<8>().0, cells.as_chunks::<8>().0);
         let word = |index: usize| (u64::from_le_bytes(was[index]), u64::from_le_bytes(is[index]));
-        // Most lines are written whole: a loop without conditions handles several words at a time.
+        // Most lines are written whole. The host does a loop without conditions several words at a
+        // time.
         let whole = (0..8).map(word);
         let (set, reset) = match self.encoder {
             0 => total(whole.map(|(_, new)| (new.count_ones(), new.count_zeros()))),
@@ -404,7 +405,7 @@ impl Pm {
     }
 }
 
-/// The indices of the words of a line from which a mask selects bytes.
+/// Returns the places of the words of a line in which a mask selects bytes.
 fn words_of(mask: u64) -> impl Iterator<Item = usize> {
     let after = |left: &u64| {
         let first = left.trailing_zeros() / 8 * 8;
@@ -414,21 +415,21 @@ fn words_of(mask: u64) -> impl Iterator<Item = usize> {
     std::iter::successors(first, after).map(|left| (left.trailing_zeros() / 8) as usize)
 }
 
-/// Sums the bits set and reset over all words.
+/// Returns the sums of the bits set and reset over all words.
 fn total(words: impl Iterator<Item = (u32, u32)>) -> (u64, u64) {
     let sum = words.fold((0, 0), |(set, reset), (ones, zeros)| (set + ones, reset + zeros));
     (u64::from(sum.0), u64::from(sum.1))
 }
 
-/// Bits set and reset when only the bits that differ are written.
+/// Returns the bits set and reset when only the bits that differ are written.
 fn compared((old, new): (u64, u64)) -> (u32, u32) {
     ((new & !old).count_ones(), (old & !new).count_ones())
 }
 
-/// Bits set and reset when each group of `group` bits is written as it is or inverted, whichever
-/// changes fewer cells, the flip bit's cell included (Cho and Lee, MICRO 2009). The flip bit is
-/// taken to be clear before: were it set, the cells would hold the complement and the same number
-/// would change, but those that are set and those that are reset would be the others.
+/// Returns the bits set and reset when each group of `group` bits is written as it is or inverted,
+/// whichever changes fewer cells, the flip bit's cell included (Cho and Lee, MICRO 2009). The flip
+/// bit is taken to be clear before the write. If it were set, the cells would hold the complement:
+/// the same cells would change, but those set here would be reset, and those reset here set.
 fn flip_n_write((old, new): (u64, u64), group: u64) -> (u32, u32) {
     let (mut set, mut reset) = (0, 0);
     let ones = if group == 64 { u64::MAX } else { (1 << group) - 1 };
@@ -452,16 +453,16 @@ fn flip_n_write((old, new): (u64, u64), group: u64) -> (u32, u32) {
 pub struct Write {
     /// The line.
     pub line: Line,
-    /// The bytes of the line; those that the mask does not select mean nothing.
+    /// The line's bytes. Those that the mask does not select mean nothing.
     pub data: LineData,
-    /// The bytes that are written, one bit for each byte.
+    /// The bytes that are written, one bit each.
     pub mask: u64,
-    /// Why it is written.
+    /// The reason for the write.
     pub class: Class,
 }
 
 impl Write {
-    /// A write of a whole line.
+    /// Returns a write of a whole line.
     #[inline]
     pub fn whole(line: Line, data: LineData, class: Class) -> Write {
         Write { line, data, mask: u64::MAX, class }

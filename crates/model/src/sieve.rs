@@ -1,14 +1,14 @@
 //! A quick answer to whether a short list may hold a key: most searches of a queue find nothing.
 
-/// The number of a list's keys in each of a few classes. A key whose class is empty is not in the
-/// list; for any other key the caller has to search the list.
+/// The number of a list's keys in each of a fixed number of classes. A key whose class is empty is
+/// not in the list; for any other key the caller has to search the list.
 #[derive(Clone, Debug)]
 pub struct Sieve {
     counts: [u32; CLASSES],
 }
 
-/// Lists have up to some 64 keys: one in sixteen of the keys that a list does not hold is searched
-/// for.
+/// The number of classes. Lists have up to about 64 keys, so a key that is not in the list is
+/// searched for in at most one of sixteen cases.
 const CLASSES: usize = 1024;
 
 impl Default for Sieve {
@@ -29,7 +29,8 @@ impl Sieve {
         self.count(key) > 0
     }
 
-    /// The number of the list's keys in the class of this key: at least those that equal it.
+    /// Returns how many of the list's keys are in the class of this key, which is at least as many
+    /// as equal it.
     #[inline]
     pub fn count(&self, key: u64) -> u32 {
         self.counts[Sieve::class(key)]
@@ -41,7 +42,7 @@ impl Sieve {
         self.counts[Sieve::class(key)] += 1;
     }
 
-    /// Notes that a key was taken from the list.
+    /// Notes that a key was removed from the list.
     #[inline]
     pub fn remove(&mut self, key: u64) {
         self.counts[Sieve::class(key)] -= 1;

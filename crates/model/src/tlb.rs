@@ -1,6 +1,6 @@
-//! Translation look-aside buffers, where translation takes time (the design translates, or the
-//! machine charges walks to every design): which pages each core has a translation of, and when it
-//! arrives. The contents of a translation are the design's business.
+//! Translation look-aside buffers, for runs in which translation takes time (the design translates,
+//! or the machine charges walks to every design): the pages whose translations each core has, and
+//! when these arrive. The contents of a translation are the design's business.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::units::{CoreId, Cycle, Page, PerCore};
 #[derive(Clone, Debug)]
 pub struct Tlbs {
     cores: PerCore<Tlb>,
-    /// Cycles that a hit in the second level adds.
+    /// The cycles that a hit in the second level adds.
     second_level: u64,
 }
 
@@ -21,14 +21,14 @@ struct Tlb {
     last: Option<Page>,
     first: Level,
     second: Option<Level>,
-    /// Translations that are on their way from the page table, and when they arrive.
+    /// The translations that are on their way from the page table, and when they arrive.
     coming: Vec<(Page, Cycle)>,
     /// The time before which the core asks for no translation any more.
     front: Cycle,
 }
 
 impl Tlbs {
-    /// Empty TLBs.
+    /// Returns empty TLBs.
     pub fn new(cores: u8, config: &Config) -> Tlbs {
         let tlb = &config.tlb;
         let second = (tlb.l2_entries > 0).then(|| Level::new(tlb.l2_entries, tlb.l2_assoc));
@@ -40,13 +40,14 @@ impl Tlbs {
         }
     }
 
-    /// Exchanges the numbers of two cores, each of which keeps its translations.
+    /// Exchanges the TLBs of two cores: what ran on the one now runs on the other, and takes its
+    /// translations along.
     pub fn rename(&mut self, core: CoreId, other: CoreId) {
         self.cores.swap(core, other);
     }
 
-    /// Returns the cycles that finding a page's translation adds, if the core has it, or will have
-    /// it ([`Tlbs::arrival`]).
+    /// Looks a page's translation up in a core's TLBs. Returns the cycles that this adds, if the
+    /// core has the translation or is going to have it ([`Tlbs::arrival`]).
     #[inline]
     pub fn hit(&mut self, core: CoreId, page: Page) -> Option<u64> {
         let tlb = &mut self.cores[core];
@@ -65,8 +66,8 @@ impl Tlbs {
         Some(self.second_level)
     }
 
-    /// Returns when a translation that a core has arrives, or `now` if it is there. The core asks
-    /// for no translation of an earlier time from now on.
+    /// Returns when a core's translation arrives, or `now` if it has arrived. The core must not ask
+    /// for an earlier time than `now` afterwards.
     #[inline]
     pub fn arrival(&mut self, core: CoreId, page: Page, now: Cycle) -> Cycle {
         let tlb = &mut self.cores[core];
@@ -75,15 +76,15 @@ impl Tlbs {
         coming.map_or(now, |&(_, at)| at.max(now))
     }
 
-    /// Cores that have the translation of a page, one bit each.
+    /// Returns the cores that have the translation of a page, one bit each.
     pub fn holders(&self, page: Page) -> u64 {
         let holds = |tlb: &Tlb| tlb.second.as_ref().unwrap_or(&tlb.first).holds(page);
         let holders = self.cores.iter().filter(|(_, tlb)| holds(tlb));
         holders.fold(0, |bits, (core, _)| bits | 1 << core.0)
     }
 
-    /// Removes and returns the translation that a new one of `page` would replace, if there is no
-    /// room.
+    /// Removes and returns the page whose translation a new one of `page` would replace, if there
+    /// is no room.
     pub fn make_room(&mut self, core: CoreId, page: Page) -> Option<Page> {
         let tlb = &mut self.cores[core];
         let victim = match &mut tlb.second {
@@ -97,7 +98,7 @@ impl Tlbs {
         Some(victim)
     }
 
-    /// Removes a page's translation from a core.
+    /// Removes a page's translation from a core's TLBs.
     pub fn remove(&mut self, core: CoreId, page: Page) {
         let tlb = &mut self.cores[core];
         tlb.first.remove(page);
@@ -107,7 +108,7 @@ impl Tlbs {
         tlb.last = tlb.last.filter(|&last| last != page);
     }
 
-    /// Gives a core the translation of a page, for which there is room, and which arrives at `at`.
+    /// Gives a core the translation of a page, which arrives at `at`. There must be room for it.
     pub fn fill(&mut self, core: CoreId, page: Page, at: Cycle) {
         let tlb = &mut self.cores[core];
         tlb.coming.retain(|&(other, arrives)| other != page && arrives > tlb.front);
@@ -120,21 +121,23 @@ impl Tlbs {
     }
 }
 
-/// One level of a TLB. It remembers where pages were found last, since it may be one large set.
+/// One level: the ways of all sets. It remembers where pages were found last, since a level may be
+/// one large set, which is slow to search.
 #[derive(Clone, Debug)]
 struct Level {
-    /// A page's number plus 1; 0 is empty.
+    /// The pages' numbers plus 1. An empty entry is 0.
     entries: Vec<u64>,
-    /// When each entry was used last, as the level counts its uses.
+    /// For each entry, the number of its last use, as the level counts its uses.
     used: Vec<u64>,
     uses: u64,
     ways: usize,
     sets: u64,
-    /// The place of the page that was used last among those that share a hint.
+    /// For each class of pages with the same index here, the place of the page that was found or
+    /// inserted last.
     hints: [u32; HINTS],
 }
 
-/// The number of hints of a level (ours).
+/// The number of places of pages that a level remembers (ours).
 const HINTS: usize = 256;
 
 impl Level {
@@ -149,13 +152,14 @@ impl Level {
         }
     }
 
-    /// The places of a page's set.
+    /// Returns the places of a page's set.
     fn set(&self, page: Page) -> Range<usize> {
         let first = (page.0 % self.sets) as usize * self.ways;
         first..first + self.ways
     }
 
-    /// The place of a page, or of an empty entry of its set if the entry is 0.
+    /// Returns the place of an entry in a page's set: the page's own, or an empty one if `entry` is
+    /// 0.
     fn find(&self, page: Page, entry: u64) -> Option<usize> {
         let set = self.set(page);
         let place = self.entries[set.clone()].iter().position(|&other| other == entry)?;
@@ -166,14 +170,14 @@ impl Level {
         self.find(page, page.0 + 1).is_some()
     }
 
-    /// Makes the page at a place the most recent.
+    /// Makes the page in a place the most recent.
     #[inline]
     fn use_place(&mut self, place: usize) {
         self.uses += 1;
         self.used[place] = self.uses;
     }
 
-    /// Makes a page the most recent of its set; returns whether it is there.
+    /// Makes a page the most recent of its set, if it is there. Returns whether it is.
     #[inline]
     fn touch(&mut self, page: Page) -> bool {
         let hint = self.hints[page.0 as usize % HINTS] as usize;
@@ -189,7 +193,7 @@ impl Level {
         found.is_some()
     }
 
-    /// The place of the least recent page of a set that is full.
+    /// Returns the place of the least recent page of a set that is full.
     fn least_recent(&self, page: Page) -> usize {
         let set = self.set(page);
         let used = self.used[set.clone()].iter().zip(set);
@@ -204,7 +208,7 @@ impl Level {
         self.use_place(place);
     }
 
-    /// Removes the least recent page of a set that is full.
+    /// Removes and returns the least recent page of the set of `page`, if that set is full.
     fn make_room(&mut self, page: Page) -> Option<Page> {
         if self.find(page, 0).is_some() {
             return None;
@@ -227,7 +231,8 @@ mod tests {
 
     const CORE: CoreId = CoreId(0);
 
-    /// A first level of 2 entries in one set, and a second of so many in one set.
+    /// Returns TLBs with a first level of 2 entries in one set, and a second level of `second`
+    /// entries in one set, if that is not 0.
     fn tlbs(second: u64) -> Tlbs {
         let mut config = Config::default();
         (config.tlb.entries, config.tlb.assoc) = (2, 2);
@@ -290,7 +295,7 @@ mod tests {
         assert_eq!((tlbs.hit(CORE, Page(0)), tlbs.holders(Page(0))), (Some(0), 1));
     }
 
-    /// A set behaves as a list in order of recency, whatever hints the level has.
+    /// Whatever places a level remembers, a set acts as a list in order of recency.
     #[test]
     fn a_level_is_sets_in_order_of_recency() {
         for (entries, ways) in [(8, 8), (8, 2), (512, 512), (3, 1)] {

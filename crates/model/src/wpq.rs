@@ -11,55 +11,55 @@ use crate::sieve::Sieve;
 use crate::units::{CoreId, Cycle, Line, TxId};
 use crate::usage::Usage;
 
-/// An event that may happen at a point in time. `E` is a design's own events.
+/// An event of the agenda. `E` is the type of a design's own events.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<E> {
     /// A write reaches a controller.
     Arrive {
-        /// The controller's index.
+        /// Which controller.
         controller: usize,
-        /// The write's key among the writes under way.
+        /// Which of the writes under way.
         write: usize,
     },
     /// A controller accepts the first of the writes that wait for room.
     Accept {
-        /// The controller's index.
+        /// Which controller.
         controller: usize,
     },
     /// A controller may send a write to the device.
     Drain {
-        /// The controller's index.
+        /// Which controller.
         controller: usize,
     },
     /// A controller may forget a write that the device took.
     Free {
-        /// The controller's index.
+        /// Which controller.
         controller: usize,
-        /// The slot's index.
+        /// Which of its slots.
         slot: usize,
     },
     /// The cells hold a write.
     Programmed {
-        /// The controller's index.
+        /// Which controller.
         controller: usize,
-        /// The slot's index.
+        /// Which of its slots.
         slot: usize,
     },
     /// A core's transaction is acknowledged.
     Acknowledge {
-        /// The core.
+        /// Which core.
         core: CoreId,
     },
-    /// A core's fence is done; entered only if the order of stores is checked.
+    /// A core's fence is done. This event is entered only if the order of stores is checked.
     Fenced {
-        /// The core.
+        /// Which core.
         core: CoreId,
     },
     /// A core hears that a transaction, and those before it, are durable.
     Announce {
-        /// The core.
+        /// Which core.
         core: CoreId,
-        /// The transaction.
+        /// Which transaction.
         tx: TxId,
     },
     /// An event of the design.
@@ -69,37 +69,37 @@ pub enum Event<E> {
 /// The part that is told when a write is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notify<E> {
-    /// No part is told.
+    /// None: nothing waits for the write.
     Nobody,
-    /// A core, whose next fence waits for it.
+    /// A core, whose next fence waits for the write.
     Core(CoreId),
-    /// A core, whose next fence waits for it, and whose write-combining buffer is in use until a
-    /// controller has accepted it.
+    /// A core, whose next fence waits for the write, and whose write-combining buffer is in use
+    /// until a controller has accepted the write.
     Combining(CoreId),
-    /// The design, in the same moment: nothing can come between.
+    /// The design, which has this event in the same moment: no other event comes between.
     Design(E),
 }
 
-/// A write and the part that waits for it.
+/// A write on the way to its controller, and the part that is told when it is durable.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent<E> {
     pub write: Write,
     pub notify: Notify<E>,
-    /// Whether the write came from the caches, whose writes of one line stay in order.
+    /// Whether it came from the caches, whose writes of one line stay in order.
     pub cached: bool,
-    /// When the write reaches its controller, and its number among all writes.
+    /// When it reaches its controller, and its number among all.
     pub at: Cycle,
     pub number: u64,
 }
 
-/// Where a write that is accepted goes.
+/// The place of a write that a controller can accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// Into a slot that holds an earlier write of the same line.
+    /// The slot that holds an earlier write of its line.
     Joined(usize),
-    /// Into a free slot.
+    /// A free slot.
     Free,
-    /// Nowhere, since the write has no bytes.
+    /// No slot: the write has no bytes.
     None,
 }
 
@@ -107,16 +107,16 @@ pub(crate) enum Room {
 #[derive(Clone, Debug)]
 pub(crate) struct Slot<E> {
     pub write: Option<Write>,
-    /// The parts that wait for the cells (domain `media`); in other domains they were told on
-    /// acceptance.
+    /// The parts that are told when the cells hold the write (domain `media`). In other domains
+    /// they are told on acceptance.
     pub notify: Vec<Notify<E>>,
-    /// When the cells begin and cease to be in the middle of this write, if they have it at all.
+    /// When the cells begin and end programming this write, if it was sent to them.
     pub programming: Option<(u64, u64)>,
 }
 
-/// The slots that have not been sent to the device, and their lines, oldest first. Nearly every
-/// slot that is sent is among the oldest, so the older ones move up into its place, and the rest
-/// stay where they are behind `first`.
+/// The slots that have not been sent to the device, and their lines, oldest first. The slot that is
+/// sent next is nearly always among the oldest. So `take` moves the few older ones back by a place
+/// and leaves the rest where they are: `first` counts the places that are empty in front.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unsent {
     lines: Vec<Line>,
@@ -126,19 +126,19 @@ pub(crate) struct Unsent {
 }
 
 impl Unsent {
-    /// The lines of the slots.
+    /// Returns the lines of the slots.
     #[inline]
     pub fn lines(&self) -> &[Line] {
         &self.lines[self.first..]
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     #[inline]
     pub fn len(&self) -> usize {
         self.lines.len() - self.first
     }
 
-    /// Whether there is no slot.
+    /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -150,22 +150,22 @@ impl Unsent {
         self.sieve.add(line.0);
     }
 
-    /// The slot of a line.
+    /// Returns the slot of a line.
     #[inline]
     fn slot_of(&self, line: Line) -> Option<usize> {
         if !self.sieve.may_hold(line.0) {
             return None;
         }
-        // Most writes that join another one come soon after it.
+        // Most writes that join an earlier one come soon after it.
         let index = self.lines().iter().rposition(|&unsent| unsent == line)?;
         Some(self.slots[self.first + index])
     }
 
-    /// Takes out the slot at `index`.
+    /// Removes and returns the slot at `index`.
     pub fn take(&mut self, index: usize) -> usize {
         let at = self.first + index;
         let (line, slot) = (self.lines[at], self.slots[at]);
-        // Most often it is the oldest slot, and there is none to move.
+        // Most often the slot is the oldest, and none has to move.
         for older in (self.first..at).rev() {
             self.lines[older + 1] = self.lines[older];
             self.slots[older + 1] = self.slots[older];
@@ -181,10 +181,10 @@ impl Unsent {
     }
 }
 
-/// The number of emptied places in front before the remaining slots move up (ours).
+/// How many places may be empty in front before the other slots move up (ours).
 const TAKEN_MAX: usize = 64;
 
-/// The number of late reads that are remembered before those that have begun are forgotten.
+/// How many late reads a controller keeps before it drops those that have begun.
 const LATE_READS: usize = 64;
 
 pub(crate) struct Controller<E> {
@@ -195,32 +195,32 @@ pub(crate) struct Controller<E> {
     /// The slots that have not been sent to the device.
     pub unsent: Unsent,
     pub waiting: VecDeque<Sent<E>>,
-    /// Lines for which a design has taken a slot, and those slots.
+    /// The lines for which a design has taken a slot, and those slots.
     pub reserved: Vec<(Line, usize)>,
     pub reads: Places,
-    /// Reads that had to wait: when they come, and when they begin.
+    /// For each read that had to wait: when it comes, and when it begins.
     pub late_reads: Vec<(u64, u64)>,
     pub draining: bool,
     pub drained: u64,
-    /// When the controller looks for a write to drain, if it is to.
+    /// When the controller looks for a write to drain next, if it is going to.
     pub drain_at: Option<Cycle>,
     /// When the device can take another write.
     pub ready_at: Cycle,
-    /// Whether the controller looks at that time because no write's bank is idle before.
+    /// Whether `drain_at` is the time at which the chosen write's bank is idle.
     pub waits_for_bank: bool,
-    /// A slot whose write the device has taken by the time of the next drain.
+    /// The slot whose write the device has taken by the time of the next drain.
     pub leaving: Option<usize>,
     /// The number of a design's lines that wait beside the controller for room.
     pub beside: usize,
     pub cores_waiting: Vec<CoreId>,
     pub designs_waiting: VecDeque<E>,
-    /// How busy the controller is.
+    /// The controller's record of how busy it is.
     pub usage: Usage,
 }
 
 /// A write that has just become durable.
 pub struct Accepted<E> {
-    /// The line that was written.
+    /// Its line.
     pub line: Line,
     /// The part that is told.
     pub notify: Notify<E>,
@@ -234,33 +234,33 @@ impl<E: Copy> Controller<E> {
         self.usage.wpq.change(at.0, taken as u64);
     }
 
-    /// How busy the controller was up to `at`.
+    /// Returns how busy the controller was up to `at`.
     pub(crate) fn usage_until(&self, at: Cycle) -> Usage {
         let (pm, dram) = (self.pm.bank_use().clone(), self.dram.bank_use().clone());
         self.usage.until(at.0, pm, dram)
     }
 
-    /// Begins to count again when the measured region begins.
+    /// Counts anew from `at`, where the measured region begins.
     pub(crate) fn restart_usage(&mut self, at: Cycle) {
         self.usage.restart(at.0);
         self.pm.restart_bank_use();
         self.dram.restart_bank_use();
     }
 
-    /// The number of writes that wait for room.
+    /// Returns how many writes wait for room.
     #[inline]
     pub(crate) fn backlog(&self) -> usize {
         self.waiting.len() + self.beside
     }
 
-    /// Where a write goes if it can be accepted. A write of no bytes, which follows those of its
-    /// line, takes no room.
+    /// Returns the place of a write, if it can be accepted. A write of no bytes, which only follows
+    /// others of its line, takes no room.
     pub(crate) fn takes(&self, write: &Write) -> Option<Room> {
         if write.mask == 0 { Some(Room::None) } else { self.room_for(write.line) }
     }
 
-    /// Whether a write of no bytes is durable now, which it is as soon as the earlier writes of its
-    /// line are. If not, `notify` is told with them.
+    /// Lets a write of no bytes become durable when all earlier writes of its line are. Returns
+    /// whether they are already.
     pub(crate) fn follow(&mut self, line: Line, notify: Notify<E>, domain: Domain) -> bool {
         if domain == Domain::Media
             && let Some(slot) = self.slot_of(line)
@@ -271,8 +271,8 @@ impl<E: Copy> Controller<E> {
         true
     }
 
-    /// The slot that holds the newest write of the line: the one that is not yet on its way to the
-    /// cells, if there is one, or else the one that the cells will hold last.
+    /// Returns the slot that holds the newest write of the line: the one that was not sent to the
+    /// cells, if there is one, and otherwise the one whose programming ends last.
     pub(crate) fn slot_of(&self, line: Line) -> Option<usize> {
         let holds = |slot: &Slot<E>| slot.write.as_ref().is_some_and(|write| write.line == line);
         let programmed = |slot: usize| self.slots[slot].programming.map(|(_, end)| end);
@@ -283,7 +283,7 @@ impl<E: Copy> Controller<E> {
         })
     }
 
-    /// Where a write of the line goes, if there is room.
+    /// Returns the place of a write of the line, if there is one.
     #[inline]
     pub(crate) fn room_for(&self, line: Line) -> Option<Room> {
         match self.joins(line) {
@@ -307,7 +307,7 @@ impl<E: Copy> Controller<E> {
         })
     }
 
-    /// Notes a read that comes at `comes` and begins later.
+    /// Records a read that comes and begins only later.
     pub(crate) fn expect_read(&mut self, comes: u64, begins: u64, now: u64) {
         if self.late_reads.len() >= LATE_READS {
             self.late_reads.retain(|&(_, begins)| begins > now);
@@ -315,8 +315,8 @@ impl<E: Copy> Controller<E> {
         self.late_reads.push((comes, begins));
     }
 
-    /// Returns when every read that has come by `at` has begun. Reads that have begun by `at` are
-    /// forgotten: no later call asks about an earlier time.
+    /// Returns when every read that has come by `at` has begun. Drops the reads that have begun by
+    /// `at`, since no later call asks about an earlier time.
     pub(crate) fn reads_until(&mut self, at: u64) -> u64 {
         let mut until = 0;
         self.late_reads.retain(|&(comes, begins)| {
@@ -328,12 +328,12 @@ impl<E: Copy> Controller<E> {
         until
     }
 
-    /// Whether writes are to be drained before reads.
+    /// Whether the controller has to drain writes before reads.
     pub(crate) fn pressed(&self, high: usize, wpq: usize) -> bool {
         !self.waiting.is_empty() || wpq - self.free.len() >= high
     }
 
-    /// Puts a write where there is room for it; returns its slot.
+    /// Puts a write into the place that was found for it, and returns its slot.
     #[inline]
     pub(crate) fn place(&mut self, write: &Write, room: Room) -> usize {
         if let Room::Joined(slot) = room {
@@ -350,8 +350,7 @@ impl<E: Copy> Controller<E> {
         slot
     }
 
-    /// Has the controller look at `at` for a write to drain, instead of at the time that was set
-    /// before.
+    /// Has the controller look for a write to drain at `at`, and not at the time set before.
     pub(crate) fn look_again(
         &mut self,
         at: Cycle,
@@ -364,7 +363,7 @@ impl<E: Copy> Controller<E> {
         agenda.enter(at, Event::Drain { controller: index });
     }
 
-    /// Chooses the write that is sent next. While a full queue is drained, writes go before reads.
+    /// Returns the write to send next. While a full queue is drained, writes go before reads.
     pub(crate) fn choose(&self, at: Cycle, first_ready: bool) -> Choice {
         match first_ready {
             true => self.pm.first_ready(at.0, self.unsent.lines(), self.draining),
@@ -405,13 +404,13 @@ mod tests {
     use super::*;
     use crate::units::mix;
 
-    /// Whichever is taken, and however many were taken before.
+    /// Holds for any slot that is taken, and after any number of slots were taken.
     #[test]
     fn what_is_not_taken_stays_in_order() {
         let (mut unsent, mut all) = (Unsent::default(), Vec::new());
         for turn in 0..5_000 {
             let random = mix(turn);
-            // Full and empty again, and mostly among the oldest.
+            // Fill and empty the queue in turns; half of the time, take one of the three oldest.
             if all.len() < 40 && random % 200 < 90 + turn / 500 % 2 * 20 {
                 let line = Line(random >> 32 & 0xff);
                 if unsent.slot_of(line).is_none() {

@@ -5,40 +5,40 @@ use crate::image::put_word;
 use crate::meters::Class;
 use crate::units::{Cycle, LINE_BYTES, Line, Word};
 
-/// A core's write-combining buffers. A buffer that was sent is in use until its controller has
-/// answered.
+/// A core's write-combining buffers. A buffer that was sent stays in use until the answer of its
+/// controller comes.
 #[derive(Clone, Debug)]
 pub struct Combining {
     /// The buffers that gather a line, oldest first.
     buffers: Vec<Write>,
     /// The number of buffers that were sent and not accepted yet.
     sent: usize,
-    /// When the answers that are under way arrive.
+    /// The times at which the answers that are under way come.
     answers: Vec<Cycle>,
     /// Whether the core waits for an answer.
     awaited: bool,
     capacity: usize,
 }
 
-/// Where a store past the caches finds room.
+/// The room for a store past the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// In a buffer that is free, or that has its line, from this cycle on.
+    /// A buffer that is free, or gathers the store's line, from this cycle on.
     At(Cycle),
-    /// In the oldest buffer, once that is sent and its answer has come.
+    /// The oldest buffer, once it was sent and its answer has come.
     Oldest,
-    /// It is not known yet.
+    /// A buffer that was sent, whose answer comes at a time that is not known yet.
     Unknown,
 }
 
 impl Combining {
-    /// `capacity` empty buffers of a line each.
+    /// Returns `capacity` empty buffers of a line each.
     pub fn new(capacity: u64) -> Combining {
         let (buffers, answers) = (Vec::new(), Vec::new());
         Combining { buffers, sent: 0, answers, awaited: false, capacity: capacity as usize }
     }
 
-    /// Finds where a store to a line, which could leave at `at`, has room.
+    /// Returns the room for a store to a line that could leave at `at`.
     pub fn room(&mut self, line: Line, at: Cycle) -> Room {
         self.answers.retain(|&answer| answer > at);
         let under_way = self.sent + self.answers.len();
@@ -53,8 +53,8 @@ impl Combining {
         }
     }
 
-    /// Stores words of one line, for which there is room. Returns the write that has to leave, if
-    /// that fills the line.
+    /// Stores words that lie in one line, for which there is room. If the line is full then,
+    /// empties its buffer and returns the write.
     pub fn store(&mut self, first: Word, values: &[u64]) -> Option<Write> {
         let line = first.line();
         let open = self.buffers.iter().position(|buffer| buffer.line == line);
@@ -93,18 +93,18 @@ impl Combining {
         self.awaited = true;
     }
 
-    /// Empties the oldest buffer.
+    /// Empties the oldest buffer, and returns its write.
     pub fn take_oldest(&mut self) -> Option<Write> {
         (!self.buffers.is_empty()).then(|| self.buffers.remove(0))
     }
 
-    /// Empties the buffer of a line, if there is one.
+    /// Empties the buffer of a line, if there is one, and returns its write.
     pub fn take_line(&mut self, line: Line) -> Option<Write> {
         let index = self.buffers.iter().position(|buffer| buffer.line == line)?;
         Some(self.buffers.remove(index))
     }
 
-    /// The lines that the buffers have gathered, oldest first.
+    /// Returns the writes that the buffers gather, oldest first.
     pub fn gathered(&self) -> impl Iterator<Item = &Write> {
         self.buffers.iter()
     }

@@ -1,4 +1,4 @@
-//! Where lines are found, which lines leave, and what the caches report of that.
+//! Tests of where accesses find lines, which lines leave, and which movements are recorded.
 
 use super::*;
 
@@ -7,7 +7,7 @@ mod reference;
 const A: CoreId = CoreId(0);
 const B: CoreId = CoreId(1);
 
-/// First level 1 set of 2 ways, second level 1 of 4, last level 2 of 4.
+/// Caches whose first level is 1 set of 2 ways, second level 1 of 4, and last level 2 of 4.
 fn caches() -> Caches {
     let mut config = Config::default();
     (config.l1d.size, config.l1d.assoc) = (128, 2);
@@ -58,7 +58,8 @@ fn a_core_that_is_renamed_keeps_its_lines() {
     assert!(caches.hit(A, Line(1)) && caches.hit(B, Line(1)));
 }
 
-/// The last level has four ways for the even lines. It hears of a line when the levels above miss.
+/// The last level has four ways for the even lines. It sees an access only if the levels above
+/// miss.
 #[test]
 fn the_line_leaves_the_last_level_that_it_was_asked_for_longest_ago() {
     let mut caches = caches();

@@ -1,5 +1,5 @@
-//! When messages about lines that leave the caches reach their controllers: those about one line
-//! arrive in order.
+//! When messages with lines that leave the caches reach their controllers. Messages with the same
+//! line stay in order.
 
 use std::collections::hash_map::Entry;
 
@@ -7,18 +7,17 @@ use super::Memory;
 use crate::units::{Cycle, Line, mix};
 
 impl<E: Copy> Memory<E> {
-    /// Returns when a design's own message about a line that leaves the caches, which would arrive
-    /// at `at`, has reached its controller and is looked at: not before an earlier write of the
-    /// line, and later writes of the line not before it. The design reports the arrival
-    /// ([`Memory::came`]).
+    /// Returns when a controller looks at a design's own message with a line that leaves the
+    /// caches, if the message would be there at `at`. An earlier write of the line comes before it,
+    /// and a later one after it. When the message has come, the design calls [`Memory::came`].
     pub fn on_the_way(&mut self, at: Cycle, line: Line) -> Cycle {
         let at = self.follow(at, line);
         self.sent += 1;
         at + self.frontend
     }
 
-    /// Notes that a message about a line has arrived ([`Memory::on_the_way`]); with the last of
-    /// them the line is forgotten.
+    /// Notes that a message with the line has come ([`Memory::on_the_way`]): if it was the last one
+    /// on the way, the line's arrival is forgotten.
     pub fn came(&mut self, at: Cycle, line: Line) {
         if let Entry::Occupied(last) = self.arrivals.entry(line)
             && *last.get() + self.frontend == at
@@ -27,8 +26,8 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// Returns when a write of the caches arrives, which is not before those of its line that are
-    /// on their way.
+    /// Returns when a write of the caches arrives that would be there at `at`: no earlier than the
+    /// writes of its line that are on their way.
     pub(super) fn follow(&mut self, at: Cycle, line: Line) -> Cycle {
         let at = at + self.longer(line.0);
         let last = self.arrivals.entry(line).or_insert(at);
@@ -36,7 +35,7 @@ impl<E: Copy> Memory<E> {
         *last
     }
 
-    /// Returns how much longer the next message, about `what`, takes on its way.
+    /// Returns by how many cycles jitter delays the next message, which is about `what`.
     pub fn longer(&self, what: u64) -> u64 {
         if self.jitter == 0 { 0 } else { mix(self.sent ^ what << 32) % (self.jitter + 1) }
     }

@@ -1,4 +1,4 @@
-//! When a controller sends its writes to the device, and which it sends.
+//! When a controller sends writes to the device, and which it sends.
 
 use super::Memory;
 use crate::agenda::Agenda;
@@ -7,14 +7,14 @@ use crate::units::Cycle;
 use crate::wpq::Event;
 
 impl<E: Copy> Memory<E> {
-    /// Has the controller look for a write to drain, if it should and does not already.
+    /// Has the controller look for a write to drain, unless it is going to look soon enough.
     pub(super) fn kick(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
         let floor = self.floor();
         let controller = &mut self.controllers[index];
         let pressed = controller.pressed(self.high, self.wpq);
         let wanted = pressed || controller.unsent.len() > floor;
-        // A drain that reads have put off does not wait for them once the queue is pressed. A drain
-        // that waits for a bank looks for another write: the newest may be for a bank that is idle.
+        // A drain that reads have put off no longer waits for them once the controller is pressed.
+        // A drain that waits for a bank looks again: the newest write's bank may be idle.
         let soonest = at.max(controller.ready_at);
         let hurries = pressed || controller.waits_for_bank;
         let due = controller.drain_at.is_some_and(|due| due <= soonest || !hurries);
@@ -23,7 +23,8 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// The number of writes that stay in the queue while nothing presses, for later writes to join.
+    /// Returns how many writes stay in the queue, to be joined by others, while the controller is
+    /// not pressed.
     fn floor(&self) -> usize {
         if self.domain == Domain::Media { 0 } else { self.low }
     }
@@ -32,7 +33,7 @@ impl<E: Copy> Memory<E> {
     pub fn drain(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
         let (high, wpq, floor, burst) = (self.high, self.wpq, self.floor(), self.burst);
         if self.controllers[index].drain_at != Some(at) {
-            // The controller has set another time for its drain since this event was entered.
+            // The drain was moved to another time after this event was entered.
             return;
         }
         if let Some(slot) = self.controllers[index].leaving.take() {
@@ -51,7 +52,7 @@ impl<E: Copy> Memory<E> {
         if controller.unsent.is_empty() || enough && !controller.draining {
             return;
         }
-        // Reads come first: writes have their turn when the reads that came have begun.
+        // Reads come first: writes have their turn once every read that has come has begun.
         let turn = if controller.draining { 0 } else { controller.reads_until(at.0) };
         if turn > at.0 {
             controller.look_again(Cycle(turn), index, false, agenda);
@@ -59,7 +60,7 @@ impl<E: Copy> Memory<E> {
         }
         let choice = controller.choose(at, self.first_ready);
         if choice.goes > at.0 {
-            // The write waits in the queue for its bank, which a read might still want.
+            // The write waits for its bank in the queue, since a read might still want the bank.
             controller.look_again(Cycle(choice.goes), index, true, agenda);
             return;
         }

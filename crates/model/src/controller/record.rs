@@ -1,4 +1,4 @@
-//! What the controllers tell a timeline, what their banks record, and what they count.
+//! The controllers' timeline, the records of their banks, and their counts.
 
 use super::Memory;
 use crate::meters::Meters;
@@ -8,7 +8,7 @@ use crate::units::Cycle;
 use crate::usage::Usage;
 
 impl<E: Copy> Memory<E> {
-    /// The present time ([`Memory::pass`]).
+    /// Returns the current time ([`Memory::pass`]).
     pub fn now(&self) -> Cycle {
         Cycle(self.now)
     }
@@ -21,8 +21,8 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// Takes what the banks recorded, with the length of a window that would hold everything if
-    /// this one does not.
+    /// Returns what the banks recorded and, if the window was too long to record all of it, how
+    /// long a window could be.
     pub fn take_bank_uses(&mut self) -> (Vec<Span<Happening>>, Option<u64>) {
         let (mut spans, mut holds) = (Vec::new(), None);
         for (index, controller) in self.controllers.iter_mut().enumerate() {
@@ -38,7 +38,7 @@ impl<E: Copy> Memory<E> {
         (spans, holds)
     }
 
-    /// The sum of what every controller and its memory counted.
+    /// Returns the sum of what the controllers and their persistent memories counted.
     pub fn meters(&self) -> Meters {
         let mut sum = Meters::default();
         for controller in &self.controllers {
@@ -47,7 +47,7 @@ impl<E: Copy> Memory<E> {
         sum
     }
 
-    /// How busy every controller and its memories were, up to `at`.
+    /// Returns how busy the controllers and their memories were up to `at`.
     pub fn usage(&self, at: Cycle) -> Usage {
         let mut each = self.controllers.iter().map(|controller| controller.usage_until(at));
         let mut sum = each.next().expect("there is a controller");
@@ -55,7 +55,7 @@ impl<E: Copy> Memory<E> {
         sum
     }
 
-    /// Forgets what was counted, except wear, when the measured region begins at `at`.
+    /// Forgets what was counted, because the measured region begins at `at`. Wear stays.
     pub fn reset_meters(&mut self, at: Cycle) {
         for controller in &mut self.controllers {
             controller.restart_usage(at);

@@ -1,5 +1,4 @@
-//! Which writes, cores and designs wait for room at a controller, and how they hear that there is
-//! some.
+//! Cores and designs that wait for room at a controller, and how they learn that there is some.
 
 use super::Memory;
 use crate::agenda::Agenda;
@@ -7,22 +6,21 @@ use crate::units::{CoreId, Cycle, Line};
 use crate::wpq::{Event, Slot};
 
 impl<E: Copy> Memory<E> {
-    /// Has the design told, by an event of its own, when the controller of a line may have room
-    /// again.
+    /// Enters the design's event when the line's controller may have room again.
     pub fn when_room(&mut self, line: Line, event: E) {
         let index = self.controller_of(line);
         self.controllers[index].designs_waiting.push_back(event);
         self.designs_waiting += 1;
     }
 
-    /// Whether a controller has more waiting write-backs than it has buffers for.
+    /// Whether the write-backs that wait at some controller take all of its buffers for them.
     #[inline]
     pub fn is_congested(&self) -> bool {
         self.controllers.iter().any(|controller| controller.backlog() >= self.writebacks)
     }
 
-    /// Whether a controller has more waiting write-backs than it has buffers for. The core is then
-    /// told when it may go on.
+    /// Whether the write-backs that wait at some controller take all of its buffers for them. If
+    /// so, the core waits there until [`Memory::unblocked`] or [`Memory::wait_beside`] returns it.
     pub fn congested(&mut self, core: CoreId) -> bool {
         for controller in &mut self.controllers {
             if controller.backlog() >= self.writebacks {
@@ -33,14 +31,14 @@ impl<E: Copy> Memory<E> {
         false
     }
 
-    /// Notes how many lines of a design wait beside a controller. Returns the cores that waited for
-    /// room for write-backs and no longer need to.
+    /// Sets how many of a design's lines wait beside a controller. Returns the cores that waited
+    /// there for room for write-backs and no longer have to.
     pub fn wait_beside(&mut self, index: usize, lines: usize) -> Vec<CoreId> {
         self.controllers[index].beside = lines;
         self.unblocked(index)
     }
 
-    /// Takes the cores that waited for room for write-backs and no longer need to.
+    /// Returns the cores that waited for room for write-backs and no longer have to.
     pub fn unblocked(&mut self, index: usize) -> Vec<CoreId> {
         let controller = &mut self.controllers[index];
         if controller.backlog() >= self.writebacks || controller.cores_waiting.is_empty() {
@@ -49,7 +47,7 @@ impl<E: Copy> Memory<E> {
         std::mem::take(&mut controller.cores_waiting)
     }
 
-    /// Frees a slot whose write the device took, which gives the controller room for another.
+    /// Empties the slot of a write that the device took, so that there is room for another.
     pub fn free(&mut self, at: Cycle, index: usize, slot: usize, agenda: &mut Agenda<Event<E>>) {
         let controller = &mut self.controllers[index];
         let Slot { write, notify, programming } = &mut controller.slots[slot];
@@ -63,9 +61,9 @@ impl<E: Copy> Memory<E> {
         self.offer_room(at, index, agenda);
     }
 
-    /// Has a controller look at the write that has waited longest or, if none waits and a slot is
-    /// free, at what a design has for it. A write may have room where no slot is free: if it joins
-    /// an earlier one of its line, or has no bytes.
+    /// Offers a controller's room to the write that has waited longest or, if none waits and a slot
+    /// is free, to the design. A write may have room although no slot is free: in the slot of an
+    /// earlier write of its line, or if it has no bytes.
     pub(super) fn offer_room(&mut self, at: Cycle, index: usize, agenda: &mut Agenda<Event<E>>) {
         let controller = &self.controllers[index];
         match controller.waiting.front() {
@@ -84,11 +82,11 @@ impl<E: Copy> Memory<E> {
         }
     }
 
-    /// Gives the next event of the design that waits for room its turn, after another event of the
-    /// design, if some controller still has room.
+    /// Offers the room that is left after an event of the design to the design's next event that
+    /// waits for room.
     #[inline]
     pub fn offer_more(&mut self, at: Cycle, agenda: &mut Agenda<Event<E>>) {
-        // Nearly always no event waits.
+        // Nearly always no event of the design waits.
         if self.designs_waiting > 0 {
             self.offer_room_everywhere(at, agenda);
         }

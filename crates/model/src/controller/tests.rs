@@ -1,5 +1,5 @@
-//! What controllers hold and what becomes durable, on random machines and under random traffic,
-//! beside a reference that knows only bytes.
+//! Random tests of what controllers hold and what becomes durable, on random machines and under
+//! random traffic, against a reference that knows bytes and nothing else.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,7 @@ use crate::units::{LINE_BYTES, LineData, mix};
 
 const MIB: u64 = 1 << 20;
 
-/// The number of lines that the caches write, and the first of the lines that a design reserves
-/// slots for.
+/// The number of lines that the caches write, and the first line that a design reserves slots for.
 const LINES: u64 = 12;
 const RESERVED: u64 = 64;
 
@@ -40,7 +39,7 @@ impl Chance {
     }
 }
 
-/// A random machine, with little room for everything.
+/// Returns a random machine with little room for everything.
 fn config(chance: &mut Chance) -> Config {
     let mut config = Config::default();
     let controller = &mut config.controller;
@@ -70,19 +69,19 @@ fn config(chance: &mut Chance) -> Config {
     config
 }
 
-/// Controllers with what they should hold.
+/// Controllers, and what they should hold.
 struct Bench {
     memory: Memory<usize>,
     agenda: Agenda<Event<usize>>,
     chance: Chance,
-    /// Every write that was sent, and whether the design was told of it.
+    /// Every write that was sent, and whether the bench was told that it is durable.
     sent: Vec<(Write, bool)>,
-    /// The writes of each line of which the design was not told yet, oldest first.
+    /// Each line's writes of which the bench was not told yet, oldest first.
     under_way: BTreeMap<Line, VecDeque<usize>>,
     /// The bytes that are durable.
     durable: Bytes,
     reserved: Vec<Line>,
-    /// Whether bits are compared, and programmed as they are.
+    /// Whether the encoder only compares bits, and programs them as they are.
     is_dcw: bool,
 }
 
@@ -113,7 +112,7 @@ impl Bench {
         Write { line, data, mask, class: Class::Data }
     }
 
-    /// Does something at `at`.
+    /// Reads, writes, or reserves or gives back a slot at `at`, at random.
     fn act(&mut self, at: Cycle) {
         let line = Line(self.chance.below(LINES));
         let is_media = self.memory.domain == Domain::Media;
@@ -147,8 +146,7 @@ impl Bench {
         self.memory.unreserve(at, line, write, &mut self.agenda);
     }
 
-    /// Checks that a write that the design is told of is the next one of its line, and notes that
-    /// it is durable.
+    /// Takes the notification of a write, which must be the next of its line, and is durable now.
     fn tell(&mut self, notify: Notify<usize>) {
         let Notify::Design(index) = notify else { panic!("the design is told") };
         let (write, is_told) = &mut self.sent[index];
@@ -158,7 +156,7 @@ impl Bench {
         apply(&mut self.durable, write);
     }
 
-    /// Lets every event happen that is due by `until`.
+    /// Handles every event that is due by `until`.
     fn run(&mut self, until: Cycle) {
         while let Some((at, event)) = self.agenda.take(until) {
             let (memory, agenda) = (&mut self.memory, &mut self.agenda);
@@ -187,7 +185,7 @@ impl Bench {
         }
     }
 
-    /// Checks what the controllers hold when every event that is due has happened.
+    /// Checks what the controllers hold when no event is due any more.
     fn look(&self) {
         for line in self.lines() {
             assert_eq!(self.memory.durable().line(line), &self.holds(line), "{line:?}");
@@ -205,7 +203,7 @@ impl Bench {
         self.look_at_what_is_under_way();
     }
 
-    /// Checks that each line holds what was sent last, if everything that is under way arrives.
+    /// Checks that each line would hold its newest write if all writes under way arrived.
     fn look_at_what_is_under_way(&self) {
         let (mut arrived, mut newest) = (self.durable.clone(), self.durable.clone());
         for (write, _) in self.memory.under_way(&|_| true) {
@@ -225,7 +223,7 @@ impl Bench {
         self.durable.get(&line).copied().unwrap_or([0; LINE_BYTES as usize])
     }
 
-    /// Lets everything arrive, and checks that the cells hold what is durable.
+    /// Lets every write arrive, and checks that the cells hold the durable bytes.
     fn end(&mut self, mut at: Cycle) {
         while !self.reserved.is_empty() {
             self.give_back(at);

@@ -7,11 +7,12 @@ use crate::recorder::{Part, Recorder, Span};
 use crate::units::{Divisor, Line};
 use crate::usage::BankUse;
 
-/// Times, in cycles, and sizes of a memory device.
+/// The times of a memory device, in cycles.
 #[derive(Clone, Debug)]
 pub(super) struct Timing {
     pub hit: u64,
-    /// Opening a row: reading the cells of a persistent memory, precharge and activate of a DRAM.
+    /// An access that opens a row: reading the cells of a persistent memory, or precharging and
+    /// activating a DRAM.
     pub miss: u64,
     pub write: u64,
     pub burst: u64,
@@ -28,25 +29,25 @@ struct Bank {
     begins: u64,
 }
 
-/// One use of a bank.
+/// A bank's read or write, as recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
     /// The bank's number in its memory.
     pub bank: usize,
-    /// Whether the bank's cells are written rather than read.
+    /// Whether the bank's cells are written, and not read.
     pub write: bool,
-    /// The first line of the use.
+    /// The first line.
     pub line: Line,
-    /// The number of lines from the first to the last: a write of the on-DIMM buffer has several.
+    /// The number of lines from the first to the last: a write from the on-DIMM buffer has several.
     pub lines: u64,
 }
 
-/// The times of a read.
+/// The times and the effect of a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
-    /// When the read's bank begins with it.
+    /// When the bank begins with the read.
     pub start: u64,
-    /// When the read's last byte is on the bus.
+    /// When the last byte has passed the bus.
     pub done: u64,
     /// Whether a row is opened, and cells are read.
     pub opens: bool,
@@ -56,25 +57,25 @@ pub struct Read {
 #[derive(Clone, Debug)]
 pub(super) struct Banks {
     pub timing: Timing,
-    /// Bytes that are read when a row is opened: a row is at least as long as a piece in one bank.
+    /// The bytes that are read when a row is opened: at least a piece, which lies in one bank.
     pub row_bytes: u64,
-    /// Consecutive bytes that lie in one bank (a piece), how many banks there are, and how many
-    /// pieces a row has.
+    /// The length of a piece (consecutive bytes in one bank), the number of banks, and the number
+    /// of pieces in a row.
     piece: Divisor,
     count: Divisor,
     pieces: Divisor,
     share: Share,
     banks: Vec<Bank>,
-    /// A copy of the latest busy interval of each bank, close together, since a search for an idle
-    /// bank looks at many.
+    /// A copy of each bank's latest busy interval. They lie close together, because the search for
+    /// an idle bank looks at many.
     latest: Vec<(u64, u64)>,
     bus: Calendar,
     writing: bool,
     /// When the last byte of the last write has passed the bus.
     written: u64,
-    /// What the banks did and when, if a timeline was asked for.
+    /// The record of what the banks did and when, if the run keeps a timeline.
     uses: Option<Box<Recorder<Use>>>,
-    /// Lines of a write of cells, from its first to its last.
+    /// The number of lines from the first to the last line of a write to the cells.
     pub write_lines: u64,
     /// How busy the banks and the bus are.
     pub counts: BankUse,
@@ -100,7 +101,7 @@ impl Banks {
         }
     }
 
-    /// The bank of an address and the row in it, counted in the addresses that this controller has.
+    /// Returns the bank of an address and the row in it, counting only this controller's addresses.
     pub fn place(&self, address: u64) -> (usize, u64) {
         let (piece, _) = self.piece.divide(self.share.own(address));
         let (turn, bank) = self.count.divide(piece);
@@ -123,9 +124,9 @@ impl Banks {
         Read { start, done: self.transfer(start + duration, false, now), opens }
     }
 
-    /// Moves a line over the bus; returns when its last byte has passed. Writes pass in the order
-    /// in which they are sent, even where a later one would fit a gap, since writes of one line
-    /// must stay in order.
+    /// Moves a line over the bus, and returns when its last byte has passed. Writes pass in the
+    /// order in which they are sent, even if a later one would fit into a gap, because the writes
+    /// of one line must stay in order.
     pub fn transfer(&mut self, at: u64, writing: bool, now: u64) -> u64 {
         let turn = match (self.writing, writing) {
             (true, false) => self.timing.turn_to_read,
@@ -160,7 +161,7 @@ impl Banks {
         (start, end)
     }
 
-    /// Has the uses of the banks recorded.
+    /// Records what the banks do from now on.
     pub fn record(&mut self, part: &Part) {
         self.uses.get_or_insert_default().open(part);
     }
@@ -170,8 +171,8 @@ impl Banks {
         self.counts = BankUse::new(self.banks.len());
     }
 
-    /// Takes what was recorded, with the length of a window that would hold everything if this one
-    /// does not.
+    /// Returns what was recorded and, if the window was too long to record all of it, how long a
+    /// window could be.
     pub fn take_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
         self.uses.as_mut().map(|uses| uses.take()).unwrap_or_default()
     }
@@ -183,12 +184,12 @@ impl Banks {
         }
     }
 
-    /// When a bank begins with the last write that it was given.
+    /// Returns when a bank begins with the last write that it was given.
     pub fn begins(&self, bank: u32) -> u64 {
         self.banks[bank as usize].begins
     }
 
-    /// The first time at or after `at` at which a bank is idle.
+    /// Returns the first time at or after `at` at which a bank is idle.
     #[inline]
     pub fn free_from(&self, bank: u32, at: u64) -> u64 {
         let (from, until) = self.latest[bank as usize];
@@ -235,8 +236,7 @@ mod tests {
         assert_eq!((places[15], places[16]), ((3, 0), (0, 1)));
     }
 
-    /// Each controller counts its addresses without those of the others, so its banks follow each
-    /// other in the addresses that are its own.
+    /// A device counts only its own controller's addresses, so these go to its banks in turn.
     #[test]
     fn each_controller_uses_all_of_its_banks() {
         let places = places(0, |config| {
@@ -266,8 +266,7 @@ mod tests {
         }
     }
 
-    /// This holds whether a bank is looked up among the latest uses of all banks or in its
-    /// calendar.
+    /// The copy of the banks' latest intervals gives the same answers as the calendars.
     #[test]
     fn a_bank_is_free_when_its_calendar_is() {
         let timing = Timing {

@@ -7,22 +7,23 @@ use crate::units::{Divisor, LINE_BYTES, Line, LineData};
 /// The on-DIMM buffer: lines of several cache lines, in order of recency.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
-    /// The places of the lines, most recent first.
+    /// The places and banks of the buffer's lines, most recent first.
     order: Vec<Slot>,
-    /// The first cache line of each line, by place, as the device counts them.
+    /// The first cache line of the buffer's line in each place, as the device counts cache lines.
     firsts: Vec<Line>,
-    /// The bytes of each line, by place.
+    /// The bytes of the buffer's line in each place.
     pub held: Vec<Held>,
     sieve: Sieve,
-    /// The lines, present or not, that writes in the controller's queue belong to.
+    /// The lines of the buffer, present or not, to which the writes in the controller's queue
+    /// belong.
     expected: Sieve,
     /// The number of these writes that would join a line that the buffer holds.
     pub joining: usize,
     pub capacity: usize,
-    /// Cache lines in a line of the buffer.
+    /// The number of cache lines in a line of the buffer.
     span: Divisor,
-    /// How the device counts cache lines, if those of one line of the buffer do not all follow each
-    /// other in the machine's memory.
+    /// The device's way of counting cache lines, unless those of one line of the buffer follow each
+    /// other in the machine's memory anyway.
     share: Option<Share>,
 }
 
@@ -38,7 +39,7 @@ struct Slot {
 pub(super) struct Held {
     /// The cache lines.
     pub lines: Vec<Line>,
-    /// For each cache line, the bytes that were written, one bit for each byte.
+    /// For each cache line, the bytes that were written, one bit each.
     pub masks: Vec<u64>,
     pub data: Vec<LineData>,
 }
@@ -58,14 +59,15 @@ impl Buffer {
         }
     }
 
-    /// The number of the line of the buffer that a cache line belongs to, and its place there.
+    /// Returns the number of the line of the buffer that a cache line belongs to, and the cache
+    /// line's place in it.
     #[inline]
     fn divide(&self, line: Line) -> (u64, u64) {
         let own = self.share.map_or(line, |share| share.own_line(line));
         self.span.divide(own.0)
     }
 
-    /// The number of the line of the buffer that a cache line belongs to.
+    /// Returns the number of the line of the buffer that a cache line belongs to.
     #[inline]
     pub fn number_of(&self, line: Line) -> u64 {
         self.divide(line).0
@@ -75,12 +77,13 @@ impl Buffer {
         Line(self.number_of(line) * self.span.value())
     }
 
-    /// The place of a cache line in its line of the buffer.
+    /// Returns the place of a cache line in its line of the buffer.
     fn place(&self, line: Line) -> usize {
         self.divide(line).1 as usize
     }
 
-    /// The number of cache lines from the first of a line of the buffer to its last.
+    /// Returns how many of the machine's cache lines there are from the first of a line of the
+    /// buffer to its last.
     pub fn reach(&self) -> u64 {
         let last = Line(self.span.value() - 1);
         self.share.map_or(last, |share| share.line_beside(Line(0), last)).0 + 1
@@ -107,34 +110,33 @@ impl Buffer {
         self.order.len() == self.capacity
     }
 
-    /// The banks of the older half of the lines, the least recent first, each with its line's
-    /// index.
+    /// Returns the older half of the lines, the least recent first: each line's index and bank.
     pub fn older(&self) -> impl Iterator<Item = (usize, u32)> {
         let half = self.order.len() / 2;
         let older = self.order[half..].iter().enumerate().rev();
         older.map(move |(index, slot)| (half + index, slot.bank))
     }
 
-    /// The place of the line at an index of the order.
+    /// Returns the place of the line at `index`.
     pub fn place_at(&self, index: usize) -> usize {
         self.order[index].place as usize
     }
 
-    /// Makes the line at an index of the order the most recent.
+    /// Makes the line at `index` the most recent.
     pub fn touch(&mut self, index: usize) {
         let slot = self.order[index];
         self.order.copy_within(..index, 1);
         self.order[0] = slot;
     }
 
-    /// Notes that a write waits in the controller's queue.
+    /// Notes that a write of the line waits in the controller's queue.
     pub fn expect(&mut self, line: Line) {
         self.expected.add(self.first_of(line).0);
         self.joining += usize::from(self.find(line).is_some());
     }
 
-    /// Notes that a write that waited comes, and returns the index of the line that it joins, if
-    /// the buffer has it.
+    /// Notes that a write of the line waits no longer. Returns the index of the buffer's line that
+    /// the write joins, if the buffer holds it.
     pub fn take_expected(&mut self, line: Line) -> Option<usize> {
         self.expected.remove(self.first_of(line).0);
         let found = self.find(line);
@@ -142,7 +144,7 @@ impl Buffer {
         found
     }
 
-    /// The number of the writes that wait that would join a line of the buffer.
+    /// Returns how many of the writes that wait would join a line of the buffer.
     fn would_join(&self, first: Line, waiting: &[Line]) -> usize {
         let at_most = self.expected.count(first.0) as usize;
         if at_most == 0 {
@@ -152,8 +154,8 @@ impl Buffer {
         waiting.iter().rev().filter(joins).take(at_most).count()
     }
 
-    /// Puts a line of a bank first, of which no bytes are written yet. If the buffer is full, the
-    /// line at `out` has been written to the cells, and the new line takes its place.
+    /// Inserts a line of a bank, without bytes yet, as the most recent one. If the buffer is full,
+    /// the line takes the place of the one at `out`, which has been written to the cells.
     pub fn insert(&mut self, line: Line, bank: u32, out: Option<usize>, waiting: &[Line]) {
         let first = self.first_of(line);
         let place = match out {
@@ -190,7 +192,7 @@ impl Buffer {
         Some(place)
     }
 
-    /// Forgets the bytes of the lines when no line is left.
+    /// Forgets the bytes of all places, once no line is left.
     pub fn clear(&mut self) {
         self.firsts.clear();
         self.held.clear();

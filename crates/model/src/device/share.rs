@@ -1,10 +1,11 @@
-//! One controller's part of a memory, whose addresses are counted without those of the others.
+//! One controller's share of the memory, with its addresses counted without gaps.
 
 use crate::config::Config;
 use crate::units::{Divisor, LINE_BYTES, Line};
 
-/// The addresses that a controller has: runs of `interleave` bytes belong to the controllers in
-/// turn. A device behind a controller knows only its own addresses, which follow each other there.
+/// How addresses are shared among controllers: `interleave` bytes in a row belong to one
+/// controller, the next ones to the next. The device behind a controller counts only the
+/// controller's own addresses, which follow each other without gaps there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     interleave: Divisor,
@@ -12,18 +13,18 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// The share of any controller of a machine.
+    /// Returns the share of any controller of a machine.
     pub fn new(config: &Config) -> Share {
         let interleave = Divisor::new(config.controller.interleave);
         Share { interleave, controllers: config.controller.count }
     }
 
-    /// Whether `bytes` bytes, beginning at a multiple of that number, belong to one controller.
+    /// Whether `bytes` bytes that begin at a multiple of their number belong to one controller.
     pub fn keeps_together(&self, bytes: u64) -> bool {
         self.controllers == 1 || bytes <= self.interleave.value()
     }
 
-    /// An address as the device counts it.
+    /// Returns an address as the device counts it.
     #[inline]
     pub fn own(&self, address: u64) -> u64 {
         if self.controllers == 1 {
@@ -33,13 +34,13 @@ impl Share {
         turn / self.controllers * self.interleave.value() + within
     }
 
-    /// A line as the device counts it.
+    /// Returns a line as the device counts it.
     #[inline]
     pub fn own_line(&self, line: Line) -> Line {
         Line(self.own(line.address()) / LINE_BYTES)
     }
 
-    /// The line that the device behind `other`'s controller counts as `own`.
+    /// Returns the line that the device behind the controller of `other` counts as `own`.
     pub fn line_beside(&self, other: Line, own: Line) -> Line {
         let index = self.interleave.divide(other.address()).0 % self.controllers;
         let (turn, within) = self.interleave.divide(own.address());

@@ -1,4 +1,4 @@
-//! What a device's accesses take, cost and wear.
+//! Tests of a device's times, costs and wear.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn cells_are_read_when_a_row_is_opened_and_not_when_it_is_open() {
     }
 }
 
-/// A row that is shorter than a line of the buffer counts as long as that line, for reads and
+/// A row that is shorter than a line of the buffer counts as long as that line, for reads as for
 /// writes.
 #[test]
 fn a_short_row_is_opened_in_the_length_of_a_line_of_the_buffer() {
@@ -51,10 +51,10 @@ fn a_short_row_is_opened_in_the_length_of_a_line_of_the_buffer() {
     }
 }
 
-/// A write that then finds the row open pays nothing to read it.
+/// A later access that finds the row open reads no cells.
 #[test]
 fn a_row_that_a_write_opens_is_read_unless_all_of_it_is_written() {
-    // The encoder, the lines of a row, and the rows that two writes to one row read.
+    // The encoder, the lines of a row, and the rows that two writes to it read.
     for (encoder, lines, rows) in [(1, 32, 1), (0, 32, 1), (1, 1, 1), (0, 1, 0)] {
         let mut pm = pm(|config| {
             let pm = &mut config.pm;
@@ -169,8 +169,8 @@ fn writes_of_a_line_are_programmed_in_the_order_in_which_they_are_sent() {
         config.pm.buffer = 0;
         (config.pm.t_read, config.pm.t_write) = (500, 500);
     });
-    // Before the future read there is room on the bus for a line, but not for a turn of the bus as
-    // well.
+    // Before the read, which lies in the future, the bus has room for a line, but not for a line
+    // and a turn of the bus.
     let read = pm.read(1_000, Line(64), 0).done;
     let at = read - 2 * pm.banks.timing.burst;
     let mut write = |value| write(&mut pm, at, 0, value, u64::MAX).programmed;
@@ -196,7 +196,7 @@ fn a_write_to_an_open_row_finds_there_what_it_is_compared_with() {
         let end = write(&mut pm, at, line, 1, u64::MAX).free;
         (end - at, pm.meters.energy_fj - before)
     };
-    // The bus turns for the first write.
+    // Only the first write turns the bus.
     took(0, 4);
     let (closed, open) = (took(10_000, 0), took(20_000, 1));
     assert!(open.1 < closed.1, "no cells are read");
@@ -230,7 +230,7 @@ fn volatile_memory_opens_the_row_that_it_writes() {
     assert_eq!(dram.read(10_000 + burst, second, 0).start, 10_000 + burst + hit);
 }
 
-/// A device knows nothing of the others: its controller's own lines follow each other there.
+/// A device knows nothing of the other controllers: its own controller's lines follow each other.
 #[test]
 fn controllers_that_take_turns_by_less_than_a_buffer_line_fill_it_all_the_same() {
     for (count, interleave) in [(2, 64), (4, 64), (3, 128), (1, 64), (2, 4096)] {
@@ -246,13 +246,13 @@ fn controllers_that_take_turns_by_less_than_a_buffer_line_fill_it_all_the_same()
         let Meters { media_lines, media_fill_reads, media_bits, .. } = pm.meters;
         assert_eq!((media_lines, media_fill_reads), (4, 0), "{count} x {interleave} B");
         assert_eq!(media_bits, 16 * 512);
-        // Each line's bytes are where the machine has them.
+        // Each line's bytes are at the machine's address of the line.
         let own = (0..1 << 12).filter(|line| line * 64 / interleave % count == count - 1);
         assert!(own.take(16).all(|line| *pm.cells_mut().line_mut(Line(line)) == [7; 64]));
     }
 }
 
-/// The capacity is a multiple of a KiB, and a line of the buffer may be longer.
+/// The capacity is a multiple of 1 KiB, and a line of the buffer may be longer than that.
 #[test]
 fn the_last_line_of_the_buffer_may_go_beyond_the_memory() {
     for encoder in [0, 1] {

@@ -1,13 +1,12 @@
-//! Random traffic, beside reference caches in which each set is a list and the directory is read
-//! off the lists.
+//! Random tests against reference caches, whose sets are lists and whose directory is found by
+//! searching them.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::units::mix;
 
-/// A set, most recent first: each line with its state, or in the last level with whether memory
-/// has older bytes.
+/// A set, most recent first: each line with its state or, in the last level, with 1 if it is dirty.
 type Set = Vec<(u64, u64)>;
 
 struct Level {
@@ -73,8 +72,8 @@ impl Reference {
         self.left.insert((CoreId(core as u8), Line(line)));
     }
 
-    /// Takes a line from a core's caches, or leaves it there to be read; returns whether it was
-    /// changed.
+    /// Removes a line from a core's caches, or leaves it there with at most the state `keep`.
+    /// Returns whether the core had changed it.
     fn take(&mut self, core: usize, line: u64, keep: Option<u64>) -> bool {
         let mut changed = false;
         for level in [&mut self.l1[core], &mut self.l2[core]] {
@@ -139,8 +138,7 @@ impl Reference {
         }
     }
 
-    /// Asks the last level and the cores that have the line, and makes room for the line if no
-    /// cache has it.
+    /// Asks the last level and the cores that have the line, or makes room if no cache has it.
     fn ask(&mut self, core: usize, line: u64, write: bool) -> (Found, Option<(u64, bool)>) {
         if self.llc.touch(line).is_none() {
             let out = self.llc.insert(line, 0).map(|(out, dirty)| {
@@ -200,7 +198,7 @@ impl Reference {
     }
 }
 
-/// Caches and a reference of the same sizes, which are derived from a number.
+/// Returns caches and a reference of the same sizes, which follow from `seed`.
 fn both(seed: u64) -> (Caches, Reference) {
     let of =
         |index: u64, choices: &[u64]| choices[(mix(seed ^ index) % choices.len() as u64) as usize];
