@@ -1,11 +1,11 @@
-/* Two balances in persistent memory, of which the sum is always 100: docs/tutorial.md.
+/* Two balances in persistent memory whose sum is always 100: see docs/tutorial.md.
  *
  *     indelible cc -o account examples/recorded/account.c
  *     indelible record -- ./account pool
  *     indelible crash --design undo@x86 --replay account.trace --check './account --verify'
  *
- * Every store is flushed and fenced at once, and a power failure between two of them is one too many.
- * Built with -DTRANSACTIONS a transfer is a transaction, which any design makes atomic. */
+ * Every store is flushed and fenced at once, so a power failure between the two of a transfer breaks
+ * the sum. Built with -DTRANSACTIONS a transfer is a transaction, which any design makes atomic. */
 
 #include <fcntl.h>
 #include <immintrin.h>
@@ -19,7 +19,7 @@
 
 enum { TRANSFERS = 8, TOTAL = 100 };
 
-/* Has a word written back, and waits until it is. */
+/* Writes a word back, and waits until that is done. */
 __attribute__((target("clflushopt"))) static void persist(const uint64_t *word)
 {
     _mm_clflushopt((void *)word);

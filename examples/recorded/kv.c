@@ -1,6 +1,6 @@
-/* A table of keys and values in a file of persistent memory, with chains of nodes that are never changed:
- * a put writes a new node, then the pointer to it. Plain C, without a word about being recorded but for
- * the marks, which say what the program has promised.
+/* A table of keys and values in a file of persistent memory, with chains of nodes that never change: a
+ * put writes a new node, then the pointer to it. It is plain C. Only the marks have to do with being
+ * recorded: they say what the program has promised.
  *
  *     indelible cc -o kv kv.c
  *     indelible record -- ./kv pool
@@ -23,7 +23,7 @@ enum { BUCKETS = 8, NODES = 40, PUTS = 30, KEYS = 12 };
 
 struct node {
     uint64_t key;
-    /* The place of the node behind it in the chain, from 1 on; 0 ends it. */
+    /* The number of the next node in the chain, from 1 on; 0 ends the chain. */
     uint64_t next;
     char value[80];
 };
@@ -34,7 +34,7 @@ struct pool {
     struct node nodes[NODES];
 };
 
-/* Has the bytes written back, and waits until they are. */
+/* Writes the bytes back, and waits until that is done. */
 __attribute__((target("clflushopt"))) static void persist(const void *at, size_t bytes)
 {
     uintptr_t end = (uintptr_t)at + bytes;
@@ -53,7 +53,7 @@ static void put(struct pool *pool, uint64_t key, const char value[80])
 {
     uint64_t *bucket = &pool->buckets[key % BUCKETS];
     struct node *node = &pool->nodes[pool->used];
-    /* The place is used up first: after a power failure a node is lost rather than used twice. */
+    /* The node is taken first: a power failure may lose a node, but no node is used twice. */
     pool->used++;
     persist(&pool->used, sizeof pool->used);
     node->key = key;

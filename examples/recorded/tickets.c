@@ -1,13 +1,13 @@
-/* Threads that draw tickets from a pool in persistent memory: no two draw the same one, also when the
- * power fails. Who finds that another thread has made the number of its ticket durable, too, spares a
- * flush and a fence.
+/* Threads draw tickets from a pool in persistent memory. No ticket is drawn twice, even if the power
+ * fails. A thread skips its flush and fence if another thread has already made the number of its
+ * ticket durable.
  *
  *     indelible cc -pthread -o tickets tickets.c
  *     indelible explore --check './tickets --verify' -- ./tickets pool
  *
- * Built with -DTELLS_EARLY a thread says so between the flush and the fence. No single thread is ever
- * wrong then: what breaks is what another one builds on that, in some of the orders in which threads
- * may go on. */
+ * Built with -DTELLS_EARLY a thread says that a number is durable between its flush and its fence. No
+ * thread is wrong by itself then: another thread that relies on the number may be, in some of the
+ * orders in which the threads can run. */
 
 #include <fcntl.h>
 #include <immintrin.h>
@@ -27,12 +27,12 @@ enum { THREADS = 3, DRAWS = 6, TICKETS = THREADS * DRAWS };
 struct pool {
     /* The next ticket, in a line of its own. */
     _Alignas(64) atomic_ulong next;
-    /* Who has drawn a ticket, from 1 on. */
+    /* The thread that drew each ticket, numbered from 1; 0 if none has. */
     _Alignas(64) uint64_t owners[TICKETS];
 };
 
 static struct pool *pool;
-/* Tickets below this one are drawn for ever. */
+/* Tickets below this one can never be drawn again: this number is durable. */
 static atomic_ulong durable;
 
 __attribute__((target("clflushopt"))) static void flush(void *line)
