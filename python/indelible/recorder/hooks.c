@@ -287,8 +287,8 @@ wchar_t *__wrap_wcscpy(wchar_t *to, const wchar_t *from)
     return moved(to, from, (wcslen(from) + 1) * sizeof *to, CALLER);
 }
 
-/* What clang calls for the first three, and what they are where sizes are checked. Those that are
- * too large are not looked for here. */
+/* The names that clang calls memcpy, memmove and memset by, and the functions that check sizes. Sizes
+ * that are too large are not looked for here. */
 #define ALIAS(name, of) __typeof__(of) name __attribute__((alias(#of)))
 ALIAS(__tsan_memcpy, __wrap_memcpy);
 ALIAS(__tsan_memmove, __wrap_memmove);
@@ -439,6 +439,6 @@ ssize_t __wrap_pread(int file, void *to, size_t bytes, off_t offset)
     return count;
 }
 
-/* As they are called where offsets have 64 bits by name. */
+/* The names of both for offsets of 64 bits. */
 ALIAS(__wrap_pread64, __wrap_pread);
 ALIAS(__wrap_pwrite64, __wrap_pwrite);

@@ -1,4 +1,4 @@
-/* What the parts of the recorder's library know of each other. */
+/* The declarations that the parts of the recorder's library share. */
 
 #ifndef INDELIBLE_INNER_H
 #define INDELIBLE_INNER_H
@@ -15,9 +15,10 @@
 enum {
     LINE = 64,
     PAGE = 4096,
-    /* Memory is read, compared and, where nothing was ever in it, passed over by so many bytes. */
+    /* Memory is read and compared in parts of so many bytes, and parts that were never used are
+     * passed over. */
     PART = 1 << 16,
-    /* Numbers of files from here on are far from those that programs count on (ours). */
+    /* File descriptors from here on are far from those that programs count on (ours). */
     FAR = 500,
 };
 
@@ -39,29 +40,29 @@ void put_hex(struct text *to, uint64_t number);
 void put_bytes(struct text *to, const unsigned char *bytes, size_t count);
 void write_out(struct text *to);
 
-/* A system call, which returns a negative number where it fails. */
+/* Makes a system call; returns a negative number if it fails. */
 long system_call(long number, const long arguments[6]);
 
 /* Makes a file empty. */
 void empty(struct text *text);
 
-/* Opens a file, which nobody else closes or takes for another. */
+/* Opens a file under a descriptor that the program neither closes nor takes for another. */
 void open_text(struct text *text, int file);
 
 /* memory.c */
 
-/* Persistent memory: a file, of which all is, or what the program has named. */
+/* A persistent memory: a whole file, or a region that the program has named. */
 struct memory {
-    /* Where a trace has it. */
+    /* Its address in the trace. */
     uintptr_t place;
-    /* What it has held at the most, and what a file that has been cut off has left of that. */
+    /* The most bytes that it has had, and those that are left since its file was cut off. */
     size_t bytes, left;
-    /* What the trace says that it holds. */
+    /* Its bytes, as the trace has them. */
     unsigned char *told;
-    /* For each line, whether it was stored to since it was written back. */
+    /* For each line, whether it was stored to since it was last written back. */
     unsigned char *dirty;
-    /* For each part, whether anything of it was told: the others are zeros, and nobody has touched
-     * what would hold them. */
+    /* For each part, whether anything of it was told. The other parts are zeros, and their bytes in
+     * `told` and `dirty` have never been touched. */
     unsigned char *used;
     int is_file;
     dev_t device;
@@ -69,20 +70,21 @@ struct memory {
     char name[4096];
 };
 
-/* Something is told of a part of it. */
+/* Marks the parts that hold these bytes as used. */
 static inline void use(const struct memory *memory, size_t offset, size_t bytes)
 {
     for (size_t part = offset / PART; part <= (offset + bytes - 1) / PART; part++)
         memory->used[part] = 1;
 }
 
-/* The line behind one, or behind its part if that is not used. */
+/* Returns the line after this one; if its part is not used, the first line after the part. */
 static inline size_t next_line(const struct memory *memory, size_t line)
 {
     return memory->used[line / PART] ? line + LINE : (line / PART + 1) * PART;
 }
 
-/* Where the program has a part of it. It may be longer than the file is by now. */
+/* A range of the program's addresses that shows a part of a memory. It may reach beyond the end of
+ * the file. */
 struct mapping {
     uintptr_t start, end;
     struct memory *memory;
@@ -92,7 +94,7 @@ struct mapping {
 enum {
     MEMORIES_MAX = 64,
     MAPPINGS_MAX = 256,
-    /* Files that are larger are taken to have holes (ours). */
+    /* Larger files are read as files that may have holes (ours). */
     SPARSE_MIN = 64 << 20,
 };
 
@@ -101,22 +103,22 @@ extern int memory_count;
 extern struct mapping mappings[MAPPINGS_MAX];
 extern int mapping_count;
 
-/* The one file that is persistent memory, if the user names one. */
+/* The only file that is persistent memory, if the user names one. */
 extern const char *pool;
 
-/* The part of persistent memory that holds an address. */
+/* Returns the mapping of persistent memory that holds an address, if one does. */
 struct mapping *mapping_of(uintptr_t at);
 
-/* The memory that is a file, if one is. */
+/* Returns the memory that is this file, if one is. */
 struct memory *memory_of_file(int file);
 
-/* Tells what a part of memory holds when recording begins, which is what is told of it. */
+/* Writes to the head of the trace what a part of memory holds when recording begins. */
 void tell_head(const struct memory *memory, size_t from, size_t to);
 
-/* Looks whether files have grown in a way that was not seen. */
+/* Looks for files that have grown without a call that was seen. */
 void look_at_files(void);
 
-/* Where the part of a mapping ends that is memory. */
+/* Returns where a mapping, or the file below it, ends. */
 static inline uintptr_t end_of(const struct mapping *mapping)
 {
     size_t mapped = mapping->end - mapping->start;
@@ -125,7 +127,7 @@ static inline uintptr_t end_of(const struct mapping *mapping)
     return mapping->start + (mapped < left ? mapped : left);
 }
 
-/* Where in its memory an address is. */
+/* Returns the offset of an address in its memory. */
 static inline size_t offset_of(const struct mapping *mapping, uintptr_t at)
 {
     return mapping->offset + (at - mapping->start);
@@ -153,48 +155,48 @@ struct pending {
     struct from from;
 };
 
-/* What a thread does: it runs, or is away; waits for its turn; waits until it is called; has ended;
- * and its place may be another's. */
+/* What a thread does. It runs, or is away in the system; is ready, and waits for its turn; waits until
+ * it is called; has ended; or was joined, and another thread may take its place in the table. */
 enum state { RUNS, READY, WAITS, ENDED, JOINED };
 
 enum {
     THREADS_MAX = 1024,
-    /* Threads of a trace (docs/replay.md). */
+    /* The most threads of a trace (docs/replay.md). */
     LANES_MAX = 64,
 };
 
 struct thread {
     enum state state;
-    /* Its number in the trace; -1 before it has done anything that is told. */
+    /* Its number in the trace; -1 until it does something that is told. */
     int lane;
-    /* What the system and the C library call it. */
+    /* Its names in the system and in the C library. */
     int id;
     uintptr_t handle;
     int is_detached;
     /* How often its destructors were called. */
     int endings;
-    /* Whether it is its turn: others wake it with that. */
+    /* The futex at which it waits for its turn; another thread sets it to 1. */
     int called;
-    /* Whether it is in the recorder: a signal's handler may come in between. */
+    /* Whether it is inside the recorder, where a signal's handler may interrupt it. */
     int is_busy;
-    /* Calls of functions of which the whole is told, and nothing that they do; and of those in which
-     * it waits in the system and keeps its turn. */
+    /* How many functions it is in that are told as a whole, without what they do; and in how many it
+     * keeps its turn while it waits in the system. */
     int entered, keeps;
-    /* How often it was here. */
+    /* How often it entered the recorder. */
     uint64_t steps;
-    /* What it waits for, since when of all who do, and until what time at most. */
+    /* What it waits for, its rank among all waiting threads, and until when on which clock. */
     const void *waits_for;
     uint64_t waits_since;
     int clock;
     const struct timespec *until;
     int is_late;
-    /* What is about to be told, and what was, and may not have been there yet. */
+    /* The store that is about to be told, and one that was told and may not have been made yet. */
     struct pending pending, late;
     uint64_t work;
-    /* Whether what was written back, or stored past the caches, waits for a fence. */
+    /* Whether lines written back, or stores past the caches, wait for a fence. */
     int is_unfenced;
     int in_transaction;
-    /* Where its transaction began, and what was stored in it (transactions.c). */
+    /* Where its transaction began, and the stores of that (transactions.c). */
     struct from began;
     struct stored *stored;
     size_t stored_count, stored_room;
@@ -202,16 +204,17 @@ struct thread {
 
 extern struct thread threads[THREADS_MAX];
 
-/* Threads that there were at a time. */
+/* The most threads that there were at one time. */
 extern int thread_count;
 
-/* Whether there is more than one. */
+/* Whether there is more than one thread, so that they take turns. */
 extern int is_scheduling;
 
-/* Chance follows from a number. */
+/* Seeds every random choice. */
 void seed_with(uint64_t number);
 
-/* The thread that is here; none if there are too many. Of some nobody saw the beginning. */
+/* The present thread. NULL before a thread whose beginning was not seen first comes here;
+ * unknown_thread() then finds it a place, if there is one. */
 extern __thread struct thread *mine;
 struct thread *unknown_thread(void);
 
@@ -220,36 +223,37 @@ static inline struct thread *this_thread(void)
     return mine != NULL ? mine : unknown_thread();
 }
 
-/* A thread that is about to begin, and whoever is that. */
+/* Makes a place for a thread that is about to begin; that thread then becomes it. */
 struct thread *new_thread(void);
 void become(struct thread *thread);
 
-/* A thread that is here has ended. */
+/* Notes that the present thread has ended. */
 void end_thread(struct thread *thread);
 
-/* The trace ends here. What other threads do until the process ends is not in it, so they do nothing
- * that would be. */
+/* Ends the trace. What other threads would do until the process ends is not in it, so each stops at
+ * the first operation that would be told. */
 void end_recording(void);
 void stop_behind_the_end(void);
 
-/* Returns when it is a thread's turn, which it may pass on before: not behind a store that is to be
- * told, and where threads meet, or what persists is decided, rather than elsewhere. */
+/* Returns when it is a thread's turn. The thread may first pass its turn on: never while a store is
+ * still to be told, and more often where threads meet or where it is decided what persists. */
 enum pass { STAYS, MAY_PASS, LIKELY };
 void take_turn(struct thread *thread, enum pass pass);
 
-/* A thread, whose turn it is, lets others have theirs; whether any wanted it. */
+/* Lets others have their turn instead of a thread whose turn it is; returns whether any wanted it. */
 int give_way(struct thread *thread);
 
-/* A thread, whose turn it is, waits until it is called, or for a time; whether it was called. */
+/* Has a thread whose turn it is wait until it is called, or until a time; returns whether it was
+ * called. */
 int wait_for(struct thread *thread, const void *what, int clock, const struct timespec *until);
 
-/* Calls the thread that has waited longest for something; whether there is one. */
+/* Calls the thread that has waited longest for something; returns whether there was one. */
 int call(const void *what);
 
-/* A thread that waits wants its turn from now on; whether it waited. */
+/* Makes a waiting thread ready for a turn; returns whether it waited. */
 int awake(struct thread *thread);
 
-/* A thread's number in the trace, and all of them anew. */
+/* Returns a thread's number in the trace; forgets all numbers, which are then given anew. */
 int lane_of(struct thread *thread);
 void forget_lanes(void);
 
@@ -257,7 +261,7 @@ void forget_lanes(void);
 
 extern int is_recording;
 
-/* What is there when recording begins, and what is done then. */
+/* The memory's contents when recording begins, and the operations from then on. */
 extern struct text head, body;
 
 /* The most bytes of each, and whether loads are told. */
@@ -266,16 +270,16 @@ extern int tells_loads;
 
 struct counts {
     uint64_t stores, streams, loads, flushes, fences, marks, transactions, work;
-    /* Bytes that changed without a store that was seen, the first of them, and what came after it.
-     * */
+    /* Bytes that changed without a store that was seen, the first of them, and the operation after
+     * it. */
     uint64_t unseen, unseen_at, unseen_from;
-    /* Threads, and what came while something was told (from a signal's handler). */
+    /* Threads, and operations that came while another was being told (from a signal's handler). */
     uint64_t threads, nested;
     /* Children of the program. */
     uint64_t forks;
-    /* Why something is not there: the trace is full, there are too many files, or the system failed. */
+    /* Why something is missing: the trace is full, there are too many files, or the system failed. */
     uint64_t full, crowded, failed;
-    /* What of the program's transactions the trace cannot have, and where: for recording.py. */
+    /* What is wrong with the program's transactions, and where: for recording.py. */
     enum wrong {
         RIGHT,
         NOT_PUT_BACK,
@@ -293,49 +297,49 @@ extern struct counts counts;
 
 extern const struct from NOWHERE;
 
-/* Tells each part of memory that is not as it was told; how many bytes were not. */
+/* Tells each run of bytes that are not as they were told; returns how many bytes were not. */
 uint64_t tell_differences(struct thread *thread, const struct mapping *mapping, uintptr_t at,
                           uintptr_t end, struct from from);
 
 /* unseen.c */
 
-/* Looks for bytes that changed without a store that was seen, where memory can be read. */
+/* Looks for bytes that changed without a store that was seen, in memory that can be read. */
 void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from);
 
-/* Looks for them in a part of a mapping, or in all of them. What cannot be read any more is passed
- * over. */
+/* Looks for such bytes in a part of a mapping, or in all mappings, and passes over memory that
+ * cannot be read any more. */
 void compare_mapping(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct from from);
 void compare_all(struct from from);
 
-/* Looks at all of them, where that costs no more than the fences do. */
+/* Looks for such bytes in all mappings, as often as the fences so far allow. */
 void compare_at_fence(struct from from);
 
 /* transactions.c */
 
-/* A part of a memory is about to be told anew, in a thread's transaction. */
+/* Notes the old bytes of a part of a memory before a store in a thread's transaction is told. */
 void note_old(struct thread *thread, const struct memory *memory, size_t offset, size_t bytes,
               struct from from);
 
-/* A thread's transaction begins or ends. */
+/* Notes that a thread's transaction begins or ends. */
 void note_transaction(struct thread *thread, enum step step, struct from from);
 
-/* Nothing is within a transaction here: the program ends, or what was done is not told. */
+/* Notes an error if any transaction is open here, where the program ends or the recording begins. */
 void note_open(enum wrong wrong, struct from from);
 
-/* A thread ends. */
+/* Notes that a thread ends, which must not be within a transaction. */
 void end_transactions(struct thread *thread);
 
 /* recorder.c */
 
 void recorder_compares(uintptr_t start, uintptr_t end, struct from from);
 
-/* What was stored to a file has been written back, whether it is mapped there still or not. */
+/* Tells that the stores to a file have been written back, whether it is still mapped or not. */
 void recorder_syncs_all(const struct memory *memory, struct from from);
 
-/* Tells that a part of memory is zeros now, where anything else was told of it. */
+/* Tells that a part of memory is zeros now, wherever anything else was told of it. */
 void tell_zeros(const struct memory *memory, size_t from, size_t to);
 
-/* What a thread was about to store is there. */
+/* Tells the store that a thread was about to make, which is in memory by now. */
 void drain(struct thread *thread);
 
 /* Forgets all that was told. */

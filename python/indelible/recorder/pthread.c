@@ -1,5 +1,5 @@
-/* The C library's functions for threads: while others wait for their turn nobody waits in the system
- * for what one of them does. */
+/* The C library's functions for threads, replaced so that no thread waits in the system for
+ * something that a thread without its turn would have to do. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,11 +16,11 @@
 
 enum {
     BARRIERS_MAX = 64,
-    /* Microseconds after which is asked again for what a thread that is away has (ours). */
+    /* Microseconds between two attempts to get what a thread that is away holds (ours). */
     ASK_AFTER = 100,
 };
 
-/* The C library's function of this name, which is looked for once. */
+/* The C library's own function of this name, which is looked up once. */
 #define NEXT(name)                                                                                 \
     __extension__({                                                                                \
         static __typeof__(&(name)) next;                                                           \
@@ -29,7 +29,7 @@ enum {
         next;                                                                                      \
     })
 
-/* The thread that is here, whose turn it is; none as long as there is no other. */
+/* Waits for the present thread's turn and returns the thread; NULL while there is no other. */
 static struct thread *scheduled(void)
 {
     struct thread *thread = is_recording && is_scheduling ? this_thread() : NULL;

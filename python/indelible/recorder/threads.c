@@ -1,10 +1,10 @@
-/* Which thread goes on. Of a program with several threads one does at a time, as long as it is in
- * code that tells what it does, and gives way to another one after so many accesses, or where it has
- * to wait. A seed says to which and when, and how long turns are: so the trace has the order in which
- * threads met, the same one each time, and another seed another one.
+/* Chooses the thread that goes on. While several threads run code that is recorded, one of them goes
+ * on at a time. It gives way to another after some accesses, or where it has to wait. A seed decides
+ * to which and when, and how long turns are. So the trace has the order in which threads met: the
+ * same order each time with one seed, and another order with another.
  *
- * A thread that waits in the system for something that nobody knows of here (input, time) has its
- * turn taken away, and waits for another one when it does something next. */
+ * A thread may wait in the system for something that the recorder does not know of (input, time). It
+ * then loses its turn, and waits for another one when it next does something that is recorded. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,17 +16,16 @@
 #include "inner.h"
 
 enum {
-    /* How long turns are is chance's, too, once for a recording (ours, all three): short ones find
-     * what needs threads to meet twice, and long ones what a whole operation of another one builds on.
-     * A turn has up to a power of two of accesses: this one, or one of so many from it on. */
+    /* How long turns are is drawn once for a recording (ours, all three). Short turns find errors
+     * that need threads to meet twice, long ones errors that need a whole operation of another thread
+     * in between. A turn has up to 2^n accesses, with n one of TURN_POWERS values from here on. */
     TURN_POWER_MIN = 3,
     TURN_POWERS = 14,
-    /* Where threads meet, and at flushes and fences, one turn in two ends, in four, or so on: so many
-     * powers. */
+    /* Where threads meet, and at flushes and fences, one turn in 2^n ends, with n from 1 to this. */
     MEETING_POWERS = 7,
-    /* Nanoseconds after which who waits looks whether the one whose turn it is does. */
+    /* Nanoseconds after which a waiting thread looks whether the one that has the turn waits, too. */
     LOOK_AFTER = 1000000,
-    /* How often the system is asked whether a thread is gone, at the most (ours: some milliseconds). */
+    /* The most times that the system is asked whether a thread is gone (ours: some milliseconds). */
     GONE_AFTER = 20000,
 };
 
@@ -35,22 +34,22 @@ int thread_count = 1;
 int is_scheduling;
 
 __thread struct thread *mine;
-/* Whose turn it is; nobody's if all are away or wait. */
+/* The thread that has the turn; NULL if all are away or wait. */
 static struct thread *holder;
 /* Accesses that are left of the turn. */
 static int left;
-/* What the system calls the thread that has ended last, as long as it may be there. */
+/* The system's id of the thread that ended last, while it may still be there. */
 static int leaving;
-/* Whoever is behind its end. */
+/* Stands for any thread that still runs after its end was noted. */
 static struct thread gone = {.entered = 1, .is_busy = 1, .lane = -1};
 /* The thread that has ended the recording. */
 static struct thread *last;
 /* The number in the trace of the next thread. */
 static int next_lane;
 
-/* What chance follows from (xorshift64). */
+/* The state of the random numbers (xorshift64). */
 static uint64_t seed;
-/* The most accesses of a turn, and one in how many turns ends where threads meet. */
+/* The most accesses of a turn, and in how many turns one ends where threads meet. */
 static uint64_t turn_max, one_in;
 
 static uint64_t random_below(uint64_t end)
@@ -70,7 +69,7 @@ void seed_with(uint64_t number)
     one_in = 2 << random_below(MEETING_POWERS);
 }
 
-/* How many accesses the next turn has. */
+/* Draws how many accesses the next turn has. */
 static int turn(void)
 {
     return 1 + random_below(turn_max);
@@ -104,7 +103,7 @@ static int has_turn(const struct thread *thread)
     return __atomic_load_n(&holder, __ATOMIC_SEQ_CST) == thread;
 }
 
-/* Takes the turn from another thread, or from nobody. */
+/* Takes the turn from another thread, or takes a free one; returns whether that was still so. */
 static int take_from(struct thread *other, struct thread *thread)
 {
     return __atomic_compare_exchange_n(&holder, &other, thread, 0, __ATOMIC_SEQ_CST,
@@ -118,7 +117,7 @@ static int is_there(int id)
     return system_call(SYS_tgkill, asked) == 0;
 }
 
-/* Places of threads that have ended without a word, or were joined so, are free. */
+/* Frees the places of threads that have ended, or were joined, without a call that was seen. */
 static void sweep(void)
 {
     for (int index = 1; index < THREADS_MAX; index++)

@@ -1,5 +1,5 @@
 /* What a program can tell `indelible record`. Every call is optional: files that are mapped shared
- * are persistent memory by themselves. In a program that `indelible cc` has not built they do
+ * are persistent memory by themselves. In a program that `indelible cc` has not built, the calls do
  * nothing. */
 
 #ifndef INDELIBLE_H
@@ -13,20 +13,20 @@
 extern "C" {
 #endif
 
-/* Memory that is to be persistent: any memory of the program, in whole lines of 64 bytes. What else
- * lies in them is persistent, too. */
+/* Declares memory as persistent: any memory of the program, in whole lines of 64 bytes. Whatever
+ * else lies in these lines is persistent, too. */
 void indelible_region(const void *start, size_t bytes);
 
-/* What was done up to here is there when recording begins, and durable. */
+/* Begins the recording here: everything that was stored before is in memory, and durable. */
 void indelible_measured(void);
 
-/* The program tells the world how far it has come: a text as of printf, without `#`. */
+/* Tells the world how far the program has come, with a text as of printf, without `#`. */
 void indelible_mark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A transaction, for designs that make one atomic and durable. They do not nest. One that is
- * aborted leaves nothing in persistent memory, there: indelible_abort() puts nothing back in the
- * program, which does so itself before it, as one with a rollback of its own does. `record` refuses
- * one that does not. */
+/* Begin and end a transaction, which the design makes atomic and durable. Transactions do not nest.
+ * indelible_abort() restores nothing: the program itself restores the old values before the call, as
+ * one with its own rollback does. `record` refuses a transaction that is aborted without that, since
+ * under a design it would leave nothing in persistent memory. */
 void indelible_begin(void);
 void indelible_commit(void);
 void indelible_abort(void);
