@@ -1,4 +1,4 @@
-/* Persistent memory, and where the program has it. */
+/* Persistent memories, and where the program has mapped them. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 #include "indelible.h"
 #include "inner.h"
 
-/* Where a trace has the first memory, and how far the next ones are: a file may grow. */
+/* The address of the first memory in a trace, and the distance to the next, since files may grow. */
 #define FIRST_PLACE 0x10000ul
 #define PLACES (1ul << 40)
 
@@ -64,7 +64,7 @@ static size_t parts_of(size_t bytes)
     return (bytes + PART - 1) / PART;
 }
 
-/* Has a memory hold so many bytes, of which nothing is told yet. */
+/* Makes a memory this large; nothing is told of the new bytes yet. Returns whether there was room. */
 static int enlarge(struct memory *memory, size_t bytes)
 {
     void *told = enlarged(memory->told, memory->bytes, bytes);
@@ -115,8 +115,8 @@ struct memory *memory_of_file(int file)
     return is_recording && memory_count > 0 && fstat(file, &status) == 0 ? known(&status) : NULL;
 }
 
-/* A memory that is a file has the file's size. What is behind the end in its last line is zeros, and
- * there. What a file has got since it was first mapped it has from stores, or is zeros. */
+/* Gives a memory the size of its file, in whole lines: bytes of the last line behind the end are
+ * zeros. Bytes that a file has gained since it was first mapped come from stores, or are zeros. */
 static int resize(struct memory *memory, const struct stat *status)
 {
     size_t bytes = ((size_t)status->st_size + LINE - 1) / LINE * LINE;
@@ -126,8 +126,8 @@ static int resize(struct memory *memory, const struct stat *status)
     return bytes <= memory->bytes || enlarge(memory, bytes);
 }
 
-/* While a file is open no other one gets its number, also when it is removed. Who opens and closes it
- * so keeps the program's locks of it. */
+/* Holds a file open, so that no other file gets its inode number, even if it is removed. Opened with
+ * O_PATH, it can be closed without the loss of the program's locks of the file. */
 static void hold(int file)
 {
     char link[64];
@@ -137,7 +137,7 @@ static void hold(int file)
         close(held);
 }
 
-/* What a file holds between two places. Parts that are zeros take no memory. */
+/* Reads what a file holds between two offsets. Parts that are zeros take no memory. */
 static void read_between(struct memory *memory, int file, size_t from, size_t to)
 {
     static unsigned char part[PART];
@@ -153,8 +153,8 @@ static void read_between(struct memory *memory, int file, size_t from, size_t to
     counts.failed += bytes < 0;
 }
 
-/* What a file holds. Of a large one holes are left out, which the system tells by where it would go
- * on to read: that is the program's, and put back. */
+/* Reads what a file holds, without the holes of a large one. To find these lseek moves the file's
+ * position, which is the program's and is put back. */
 static void read_whole(struct memory *memory, int file)
 {
     off_t own = memory->bytes < SPARSE_MIN ? -1 : lseek(file, 0, SEEK_CUR);
@@ -197,7 +197,7 @@ void tell_head(const struct memory *memory, size_t from, size_t to)
     }
 }
 
-/* The memory that is a file that is mapped, whole, with what it holds when that is done first. */
+/* Returns the memory of a file that is mapped; the first time it is made, with the file's contents. */
 static struct memory *memory_of(int file, const struct stat *status, const char *name)
 {
     struct memory *memory = known(status);
@@ -240,7 +240,7 @@ void indelible_region(const void *start, size_t bytes)
     recorder_drain();
     uintptr_t first = (uintptr_t)start / LINE * LINE;
     uintptr_t end = ((uintptr_t)start + bytes + LINE - 1) / LINE * LINE;
-    /* What is persistent already stays what it is. */
+    /* Memory that is persistent already stays what it is. */
     while (first < end && mapping_of(first) != NULL)
         first = end_of(mapping_of(first));
     for (int index = 0; index < mapping_count; index++)
@@ -258,7 +258,7 @@ void indelible_region(const void *start, size_t bytes)
     map(first, end - first, memory, 0);
 }
 
-/* What is left of a mapping when a part of it is gone. */
+/* Removes a part of a mapping, and keeps what is left of it. */
 static void unmap(struct mapping *mapping, uintptr_t start, uintptr_t end)
 {
     struct mapping before = *mapping;
@@ -269,7 +269,7 @@ static void unmap(struct mapping *mapping, uintptr_t start, uintptr_t end)
         map(end, before.end - end, before.memory, before.offset + (end - before.start));
 }
 
-/* Mappings, or parts of them, are gone. Who unmaps compares what is there before. */
+/* Removes mappings, or parts of them. The caller has compared their contents before. */
 static void unmap_all(uintptr_t start, uintptr_t end)
 {
     for (int index = mapping_count - 1; is_recording && index >= 0; index--)
@@ -277,7 +277,7 @@ static void unmap_all(uintptr_t start, uintptr_t end)
             unmap(&mappings[index], start, end);
 }
 
-/* A mapping has whole pages. */
+/* Rounds up to whole pages, as mappings are. */
 static size_t paged(size_t bytes)
 {
     return (bytes + PAGE - 1) / PAGE * PAGE;
@@ -289,7 +289,7 @@ static int is_persistent(const char *name, const struct stat *status)
     return (pool == NULL || strcmp(pool, name) == 0) && S_ISREG(status->st_mode);
 }
 
-/* A part of a file that can be written in memory is persistent. */
+/* Notes that a part of a file is mapped shared and writable, which makes it persistent. */
 static void map_file(uintptr_t start, size_t bytes, int file, off_t offset, const char *name)
 {
     struct stat status;
@@ -301,7 +301,7 @@ static void map_file(uintptr_t start, size_t bytes, int file, off_t offset, cons
     if (memory == NULL)
         return;
     map(start, bytes, memory, offset);
-    /* A page is got with none around it, so that who looks for pages finds those that were used. */
+    /* The system loads no pages around one that is used, so that mincore tells which were used. */
     if (memory->bytes >= SPARSE_MIN)
         syscall(SYS_madvise, start, bytes, MADV_RANDOM);
     recorder_compares(start, start + bytes, NOWHERE);
@@ -344,7 +344,7 @@ int munmap(void *at, size_t bytes)
     return failed;
 }
 
-/* The first address that is in no mapping of persistent memory. */
+/* Returns the first address from this one on that is in no mapping of persistent memory. */
 static uintptr_t behind_mappings(uintptr_t at)
 {
     for (int index = 0; index < mapping_count; index++)
@@ -353,7 +353,8 @@ static uintptr_t behind_mappings(uintptr_t at)
     return at;
 }
 
-/* What of a mapping, of which the system has a line, lies between addresses and can be written now. */
+/* Notes the part of a mapping, a line of /proc/self/maps, that lies between two addresses and has
+ * become writable. */
 static void map_line(const char *line, uintptr_t from, uintptr_t to)
 {
     static char name[sizeof memories->name];
@@ -376,7 +377,7 @@ static void map_line(const char *line, uintptr_t from, uintptr_t to)
 
 static void map_lines(uintptr_t from, uintptr_t to)
 {
-    /* It may be a signal's handler that is here, whose stack is small. */
+    /* The caller may be a signal's handler, whose stack is small. */
     static char text[2 * sizeof memories->name];
     size_t used = 0;
     ssize_t got;
@@ -396,7 +397,7 @@ static void map_lines(uintptr_t from, uintptr_t to)
 
 int mprotect(void *at, size_t bytes, int protection)
 {
-    /* What was about to be stored is looked at while it can be. */
+    /* A store that is still to be told is read while it can be. */
     recorder_keep();
     int failed = syscall(SYS_mprotect, at, bytes, protection);
     uintptr_t start = (uintptr_t)at, end = start + paged(bytes);
@@ -406,7 +407,7 @@ int mprotect(void *at, size_t bytes, int protection)
     return failed;
 }
 
-/* What was mapped is elsewhere now, or has another size: also where the file has not come to it. */
+/* Notes that a mapping has moved, or has another size, which may reach beyond the file's end. */
 static void remap(uintptr_t at, size_t bytes, uintptr_t start, size_t wanted)
 {
     for (int index = 0; index < mapping_count; index++) {
@@ -482,7 +483,7 @@ int fallocate64(int file, int mode, off64_t offset, off64_t bytes)
     return fallocate(file, mode, offset, bytes);
 }
 
-/* The C library's, which does without the system where that cannot. */
+/* Calls the C library's own, which also works where the system has no fallocate. */
 int posix_fallocate(int file, off_t offset, off_t bytes)
 {
     int (*next)(int, off_t, off_t) =

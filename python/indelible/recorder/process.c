@@ -12,7 +12,7 @@
 #include "inner.h"
 
 static char folder[512];
-/* A child that shares this memory (vfork) is another one. */
+/* The recorded process: a child that shares its memory (vfork) has another id. */
 static pid_t process;
 
 /* What the program says. */
@@ -37,7 +37,7 @@ void indelible_abort(void)
     recorder_transaction(ABORTS, CALLER);
 }
 
-/* Files for who asked for the recording. */
+/* The files that `record` reads. */
 
 static int create(const char *name, int more)
 {
@@ -46,7 +46,7 @@ static int create(const char *name, int more)
     return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | more, 0600);
 }
 
-/* Where the program's parts lie, for who looks for lines of its source. */
+/* Writes where the parts of the program lie, so that `record` finds lines of the source. */
 static void copy_maps(void)
 {
     int from = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), to = create("maps", 0);
@@ -114,7 +114,7 @@ __attribute__((constructor)) static void start(void)
     seed_with(chance == NULL ? 1 : strtoul(chance, NULL, 10));
     int own = create("head", O_EXCL);
     if (own < 0) {
-        /* Another program was here, under the same shell. */
+        /* Another program was recorded before, under the same shell. */
         close(create("others", 0));
         return;
     }
@@ -132,7 +132,7 @@ __attribute__((destructor)) static void end(void)
     finish();
 }
 
-/* A program that leaves so has no destructors. */
+/* A program that ends in this way runs no destructors. */
 __attribute__((noreturn)) void _exit(int code)
 {
     finish();

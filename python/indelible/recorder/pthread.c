@@ -39,7 +39,7 @@ static struct thread *scheduled(void)
     return thread;
 }
 
-/* Others go on, and if nobody can, time does. */
+/* Lets other threads go on; if none can, lets time pass. */
 static void let_others(struct thread *thread)
 {
     if (!give_way(thread))
@@ -47,7 +47,7 @@ static void let_others(struct thread *thread)
     take_turn(thread, STAYS);
 }
 
-/* Locks may lie in persistent memory: what the C library has stored to one is told. */
+/* Tells what the C library has stored to a lock that lies in persistent memory. */
 static void changed(const volatile void *at, size_t bytes, struct from from)
 {
     if (is_recording && mapping_of((uintptr_t)at) != NULL)
@@ -84,7 +84,7 @@ CHANGES(sem_post, sem_t)
 typedef void (*once_only)(void);
 MAKES(pthread_once, pthread_once_t, once_only)
 
-/* For these a thread waits in the system. */
+/* Functions for which a thread waits in the system. */
 typedef const struct timespec *time_limit;
 MAKES(pthread_mutex_timedlock, pthread_mutex_t, time_limit)
 MAKES(pthread_rwlock_timedrdlock, pthread_rwlock_t, time_limit)
@@ -121,8 +121,8 @@ struct begin {
 static pthread_key_t ending;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Called with the thread's own destructors, of which those behind may do something yet: it ends when
- * the C library calls them for the last time. */
+/* Called among the thread's own destructors, and those after it may still do something. So the
+ * thread's end is noted when the C library calls destructors for the last time. */
 static void ended(void *of)
 {
     struct thread *thread = of;
@@ -141,7 +141,7 @@ static void *begun(void *given)
 {
     struct begin begin = *(struct begin *)given;
     become(begin.thread);
-    /* What memory the C library gives a thread depends on when it asks first. */
+    /* Which memory the C library gives a thread depends on when the thread first asks for some. */
     take_turn(begin.thread, STAYS);
     pthread_setspecific(ending, begin.thread);
     free(given);
@@ -207,7 +207,7 @@ int pthread_detach(pthread_t other)
     return NEXT(pthread_detach)(other);
 }
 
-/* Who waits for a condition is to find out. */
+/* A thread that waits for a condition is made ready, so that it notices. */
 int pthread_cancel(pthread_t other)
 {
     scheduled();
@@ -226,8 +226,8 @@ int sched_yield(void)
     return 0;
 }
 
-/* What one thread has at a time: who does not get it lets others go on, and asks again. If nobody
- * can go on it waits in the system, for a thread that is away. */
+/* Locks that one thread has at a time. A thread that does not get one lets others go on, and tries
+ * again. If no other can go on, it waits in the system for a thread that is away. */
 
 #define TAKEN(name, type, attempt, is_taken, is_own, look)                                         \
     int name(type *of)                                                                             \
@@ -249,7 +249,7 @@ int sched_yield(void)
         struct thread *thread = scheduled();                                                       \
         int failed = NEXT(attempt)(of);                                                            \
         int error = errno;                                                                         \
-        /* It may ask in a loop. */                                                                \
+        /* The program may try in a loop. */                                                       \
         if (thread != NULL && (is_taken))                                                          \
             give_way(thread);                                                                      \
         changed(of, sizeof *of, CALLER);                                                           \
@@ -288,7 +288,7 @@ int pthread_tryjoin_np(pthread_t other, void **result)
     return failed;
 }
 
-/* Who waits for this does not wait in the system. */
+/* Threads that wait for these do not wait in the system. */
 int pthread_spin_lock(pthread_spinlock_t *of)
 {
     struct thread *thread = scheduled();
@@ -313,7 +313,7 @@ static int clock_of(const pthread_cond_t *of)
     return (of->__data.__wrefs & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
-/* Who is cancelled takes nobody's call. */
+/* A thread that is cancelled passes on the call that it got. */
 static void pass_call(void *of)
 {
     call(of);
@@ -376,7 +376,7 @@ int pthread_cond_broadcast(pthread_cond_t *of)
     return NEXT(pthread_cond_broadcast)(of);
 }
 
-/* Barriers, of which the C library tells nobody how many threads they take. */
+/* Barriers. The C library does not tell how many threads one takes, so that is noted here. */
 
 static struct barrier {
     pthread_barrier_t *at;

@@ -147,7 +147,7 @@ static struct thread *add(void)
     return NULL;
 }
 
-/* From the second thread on they have turns, of which the first thread has the first. */
+/* Begins taking turns, when there is a second thread. The first thread has the first turn. */
 static struct thread *second(void)
 {
     if (!is_scheduling) {
@@ -206,7 +206,7 @@ static int is_ready(const struct thread *thread, const struct thread *but)
     return thread != but && state_of(thread) == READY;
 }
 
-/* Another thread that waits for its turn, by chance. */
+/* Draws another thread that waits for its turn; NULL if none does. */
 static struct thread *another(const struct thread *thread)
 {
     int count = 0;
@@ -221,7 +221,7 @@ static struct thread *another(const struct thread *thread)
     return NULL;
 }
 
-/* It is another thread's turn, or nobody's. */
+/* Passes the turn to a thread, or to none. */
 static void pass_to(struct thread *next)
 {
     left = turn();
@@ -232,7 +232,7 @@ static void pass_to(struct thread *next)
     }
 }
 
-/* Whether a thread waits in the system, for something that was not told, or is gone without a word. */
+/* Whether a thread waits in the system for something that was not told, or has ended unseen. */
 static int is_away(const struct thread *thread)
 {
     if (thread->id == 0)
@@ -258,7 +258,7 @@ static int is_away(const struct thread *thread)
     return has_ended || (told[0] >= '0' && told[0] <= '9');
 }
 
-/* Takes the turn of one that is away. Before it went what it was about to store was there. */
+/* Takes the turn of a thread that is away. Its last store was made before it went away. */
 static void take_turn_of_who_is_away(struct thread *thread, uint64_t *seen)
 {
     struct thread *other = __atomic_load_n(&holder, __ATOMIC_SEQ_CST);
@@ -273,7 +273,7 @@ static void take_turn_of_who_is_away(struct thread *thread, uint64_t *seen)
         !take_from(other, thread))
         return;
     if (__atomic_load_n(&other->steps, __ATOMIC_SEQ_CST) != steps) {
-        /* It has come back in the meantime: it is its turn. */
+        /* The thread has come back in the meantime, and keeps its turn. */
         take_from(thread, other);
         return;
     }
@@ -294,7 +294,7 @@ void stop_behind_the_end(void)
         system_call(SYS_pause, none);
 }
 
-/* A thread that has ended gives its stack and its memory back; who begins next may get them. */
+/* Waits until the thread that ended last has given its stack back, which the next may get. */
 static void wait_until_gone(void)
 {
     const long none[6] = {0};
@@ -303,7 +303,7 @@ static void wait_until_gone(void)
     leaving = 0;
 }
 
-/* Whether a thread has waited as long as it wants to. */
+/* Whether a thread has waited until the time that it set. */
 static int is_due(struct thread *thread)
 {
     struct timespec now;
@@ -426,7 +426,7 @@ void end_thread(struct thread *thread)
     take_turn(thread, STAYS);
     drain(thread);
     end_transactions(thread);
-    /* What it does yet is not told. */
+    /* What the thread still does is not told. */
     mine = &gone;
     leaving = thread->id;
     set_state(thread, thread->is_detached ? JOINED : ENDED);
