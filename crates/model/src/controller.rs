@@ -9,10 +9,10 @@ use crate::agenda::Agenda;
 use crate::calendar::Places;
 use crate::config::{Config, Domain};
 use crate::contents::Contents;
-use crate::device::{Choice, Dram, Pm, Read, Write};
+use crate::device::{Dram, Pm, Read, Write};
 use crate::image::apply_masked;
 use crate::timeline::Timeline;
-use crate::units::{CoreId, Cycle, Line};
+use crate::units::{CoreId, Cycle, LINE_BYTES, Line};
 use crate::usage::Usage;
 use crate::wpq::{Controller, Room, Sent, Slot, Unsent};
 
@@ -66,7 +66,8 @@ impl<E: Copy> Memory<E> {
         let domain = config.domain();
         let share = |percent: u64| (settings.wpq * percent / 100) as usize;
         let controller = || -> std::io::Result<Controller<E>> {
-            let slot = Slot { write: None, notify: Vec::new(), programming: None };
+            let before = [0; LINE_BYTES as usize];
+            let slot = Slot { write: None, before, notify: Vec::new(), programming: None };
             Ok(Controller {
                 pm: Pm::new(config, domain == Domain::Media)?,
                 dram: Dram::new(config),
@@ -117,9 +118,6 @@ impl<E: Copy> Memory<E> {
     /// Makes `contents` the bytes of the memory, as if it had always held them.
     pub fn install(&mut self, contents: &Contents) {
         self.durable.copy_from(contents);
-        for controller in &mut self.controllers {
-            controller.pm.cells_mut().copy_from(contents);
-        }
     }
 
     /// Returns the bytes that survive a power failure now. Only controllers change them.
@@ -453,10 +451,16 @@ impl<E: Copy> Memory<E> {
         }
         controller.pm.count(write);
         let adr = self.domain != Domain::Media;
-        if adr {
-            apply_masked(self.durable.line_mut(line), &write.data, write.mask);
-        }
-        let slot = controller.place(write, room);
+        let before = match adr {
+            true => {
+                let durable = self.durable.line_mut(line);
+                let before = *durable;
+                apply_masked(durable, &write.data, write.mask);
+                before
+            }
+            false => controller.programming(line).unwrap_or(*self.durable.line(line)),
+        };
+        let slot = controller.place(write, &before, room);
         if room == Room::Free {
             controller.note_slots(at);
         }
@@ -527,13 +531,7 @@ impl<E: Copy> Memory<E> {
     /// Sends all queued writes to the cells, outside of time, so that they are counted.
     pub fn settle(&mut self, now: Cycle) {
         for controller in &mut self.controllers {
-            while !controller.unsent.is_empty() {
-                let slot = controller.unsent.take(0);
-                let write = controller.slots[slot].write.take().expect("a queued slot is full");
-                let others = controller.unsent.lines();
-                controller.pm.write(now.0, &write, Choice::default(), others, now.0);
-            }
-            controller.pm.settle(now.0);
+            controller.settle(now, &self.durable);
         }
     }
 }

@@ -15,7 +15,7 @@ mod share;
 use banks::{Banks, Timing};
 
 pub use banks::{Read, Use};
-use buffer::Buffer;
+use buffer::{Buffer, Held};
 use share::Share;
 
 /// Volatile memory. Writes to it are posted: no core waits for them.
@@ -109,7 +109,7 @@ pub struct Taken {
 pub struct Pm {
     banks: Banks,
     buffer: Buffer,
-    cells: Contents,
+    capacity: u64,
     encoder: u64,
     flip_bits: u64,
     energy_read: u64,
@@ -120,6 +120,20 @@ pub struct Pm {
     wear: Contents,
     /// The memory's counts.
     pub meters: Meters,
+    /// What was programmed, so that tests see whether it is what was to be.
+    #[cfg(test)]
+    pub cells: std::collections::BTreeMap<Line, LineData>,
+}
+
+/// The writes that wait in the controller's queue while another is sent.
+#[derive(Clone, Copy)]
+pub struct Behind<'a> {
+    /// Their lines.
+    pub lines: &'a [Line],
+    /// Returns what the cells hold of a line of which neither the write that is sent nor the
+    /// on-DIMM buffer has a byte. No copy of the cells is kept: they hold what is durable, but for
+    /// lines with writes that wait, and those know what their lines held before.
+    pub cells: &'a dyn Fn(Line) -> LineData,
 }
 
 impl Pm {
@@ -147,7 +161,7 @@ impl Pm {
         Ok(Pm {
             banks,
             buffer,
-            cells: Contents::new(0, pm.capacity)?,
+            capacity: pm.capacity,
             encoder: pm.encoder,
             flip_bits: pm.fnw,
             energy_read: pm.e_read,
@@ -155,6 +169,8 @@ impl Pm {
             energy_reset: pm.e_reset,
             wear: Contents::new(0, (pm.capacity / LINE_BYTES).div_ceil(span) * 8)?,
             meters: Meters::default(),
+            #[cfg(test)]
+            cells: std::collections::BTreeMap::new(),
         })
     }
 
@@ -172,11 +188,6 @@ impl Pm {
     /// Forgets how busy the banks and the bus were.
     pub fn restart_bank_use(&mut self) {
         self.banks.restart_counts();
-    }
-
-    /// Returns the contents of the cells.
-    pub fn cells_mut(&mut self) -> &mut Contents {
-        &mut self.cells
     }
 
     /// Reads a line.
@@ -282,19 +293,21 @@ impl Pm {
     }
 
     /// Writes the bytes of a line that the mask selects. The write was expected
-    /// ([`Pm::expect`]) and just chosen; `waiting` are the lines of the other writes that wait.
+    /// ([`Pm::expect`]) and just chosen; `before` is what the line holds without it, once the
+    /// writes that were sent before are in the cells.
     pub fn write(
         &mut self,
         at: u64,
-        write: &Write,
+        (write, before): (&Write, &LineData),
         choice: Choice,
-        waiting: &[Line],
+        behind: Behind<'_>,
         now: u64,
     ) -> Taken {
         let &Write { line, ref data, mask, .. } = write;
         let arrived = self.banks.transfer(at, true, now);
         if self.buffer.capacity == 0 {
-            let programmed = self.program(arrived, &[line], &[mask], &[*data], now);
+            let held = Held { line, mask, data: *data, before: *before };
+            let programmed = self.program(arrived, &[held], behind.cells, now);
             return Taken { free: programmed.1, next: arrived, programmed: Some(programmed) };
         }
         let mut taken = arrived;
@@ -307,32 +320,37 @@ impl Pm {
                     let known = choice.leaving.filter(|leaving| arrived <= leaving.idle);
                     let victim = known.unwrap_or_else(|| self.victim(arrived));
                     let place = self.buffer.place_at(victim.index);
-                    taken = taken.max(self.program_buffered(place, arrived, now));
+                    taken = taken.max(self.program_buffered(place, arrived, behind.cells, now));
                     out = Some(victim.index);
                 }
                 let bank = self.bank_of(line);
-                self.buffer.insert(line, bank, out, waiting);
+                self.buffer.insert(line, bank, out, behind.lines);
             }
         }
-        self.cells.prefetch(line);
         self.wear.prefetch(Word(self.buffer.number_of(line)).line());
-        self.buffer.merge(line, data, mask);
+        self.buffer.merge(write, before);
         Taken { free: taken, next: taken, programmed: None }
     }
 
     /// Writes the line in a place of the on-DIMM buffer to the cells; returns when that starts.
-    fn program_buffered(&mut self, place: usize, at: u64, now: u64) -> u64 {
+    fn program_buffered(
+        &mut self,
+        place: usize,
+        at: u64,
+        cells: &dyn Fn(Line) -> LineData,
+        now: u64,
+    ) -> u64 {
         let held = std::mem::take(&mut self.buffer.held[place]);
-        let (start, _) = self.program(at, &held.lines, &held.masks, &held.data, now);
+        let (start, _) = self.program(at, &held, cells, now);
         self.buffer.held[place] = held;
         start
     }
 
     /// Writes all lines of the on-DIMM buffer to the cells, the least recent first, so that they
-    /// are counted.
-    pub fn settle(&mut self, now: u64) {
+    /// are counted. For `cells` see [`Behind`].
+    pub fn settle(&mut self, cells: &dyn Fn(Line) -> LineData, now: u64) {
         while let Some(place) = self.buffer.pop() {
-            self.program_buffered(place, now, now);
+            self.program_buffered(place, now, cells, now);
         }
         self.buffer.clear();
     }
@@ -344,37 +362,38 @@ impl Pm {
     fn program(
         &mut self,
         at: u64,
-        lines: &[Line],
-        masks: &[u64],
-        data: &[LineData],
+        held: &[Held],
+        cells: &dyn Fn(Line) -> LineData,
         now: u64,
     ) -> (u64, u64) {
-        let partial = masks.iter().any(|&mask| mask != u64::MAX);
-        let before = self.meters.media_bits;
-        let end = self.cells.capacity();
-        for (&line, (data, &mask)) in lines.iter().zip(data.iter().zip(masks)) {
-            // Where bits are compared, a line with an empty mask does not differ. Without that, it
-            // is written whole, unless it lies beyond the memory, in the last line of the buffer.
-            if mask != 0 || self.encoder == 0 && line.address() < end {
-                self.program_line(line, data, mask);
+        let partial = held.iter().any(|held| held.mask != u64::MAX);
+        let bits = self.meters.media_bits;
+        for held in held {
+            if held.mask != 0 {
+                self.program_line(held);
+            } else if self.encoder == 0 && held.line.address() < self.capacity {
+                // Where bits are compared, a line with an empty mask does not differ. Without that,
+                // it is written whole, unless it lies beyond the memory, in the last line of the
+                // buffer.
+                self.program_line(&Held { before: cells(held.line), ..*held });
             }
         }
         self.meters.media_fill_reads += u64::from(partial);
         let is_read = partial || self.encoder != 0;
-        let first = lines[0];
+        let first = held[0].line;
         let opens = !self.banks.is_open(first.address());
         let mut duration = match (is_read, opens) {
             (false, _) => 0,
             (true, true) => self.banks.timing.miss,
             (true, false) => self.banks.timing.hit,
         };
-        let bytes = masks.len() as u64 * LINE_BYTES;
+        let bytes = held.len() as u64 * LINE_BYTES;
         let row = self.banks.row_bytes;
         // A row is read to be opened, unless all of it is written.
         if opens && (is_read || bytes < row) {
             self.meters.energy_fj += u128::from(row * 8 * self.energy_read);
         }
-        if self.meters.media_bits > before {
+        if self.meters.media_bits > bits {
             duration += self.banks.timing.write;
             self.meters.media_lines += 1;
             let line = Word(self.buffer.number_of(first));
@@ -385,11 +404,10 @@ impl Pm {
         self.banks.program(at, first.address(), duration.max(1), now)
     }
 
-    fn program_line(&mut self, line: Line, data: &LineData, mask: u64) {
-        let cells = self.cells.line_mut(line);
-        let old = *cells;
-        apply_masked(cells, data, mask);
-        let (was, is) = (old.as_chunks::<8>().0, cells.as_chunks::<8>().0);
+    fn program_line(&mut self, held: &Held) {
+        let (mask, mut after) = (held.mask, held.before);
+        apply_masked(&mut after, &held.data, mask);
+        let (was, is) = (held.before.as_chunks::<8>().0, after.as_chunks::<8>().0);
         let word = |index: usize| (u64::from_le_bytes(was[index]), u64::from_le_bytes(is[index]));
         // Most lines are written whole. The host does a loop without conditions several words at a
         // time.
@@ -402,6 +420,15 @@ impl Pm {
         };
         self.meters.media_bits += set + reset;
         self.meters.energy_fj += u128::from(set * self.energy_set + reset * self.energy_reset);
+        #[cfg(test)]
+        self.check_cells(held, after);
+    }
+
+    /// Checks that a line is taken to hold what was programmed last.
+    #[cfg(test)]
+    fn check_cells(&mut self, held: &Held, after: LineData) {
+        let was = self.cells.insert(held.line, after).unwrap_or([0; LINE_BYTES as usize]);
+        assert_eq!(held.before, was, "what the cells held of {:?}", held.line);
     }
 }
 

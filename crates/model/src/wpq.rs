@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use crate::agenda::Agenda;
 use crate::calendar::Places;
 use crate::config::Domain;
-use crate::device::{Choice, Dram, Pm, Write};
+use crate::contents::Contents;
+use crate::device::{Behind, Choice, Dram, Pm, Taken, Write};
 use crate::image::apply_masked;
 use crate::sieve::Sieve;
-use crate::units::{CoreId, Cycle, Line, TxId};
+use crate::units::{CoreId, Cycle, Line, LineData, TxId};
 use crate::usage::Usage;
 
 /// An event of the agenda. `E` is the type of a design's own events.
@@ -107,6 +108,8 @@ pub(crate) enum Room {
 #[derive(Clone, Debug)]
 pub(crate) struct Slot<E> {
     pub write: Option<Write>,
+    /// What the cells hold of the write's line once they hold all earlier writes of it.
+    pub before: LineData,
     /// The parts that are told when the cells hold the write (domain `media`). In other domains
     /// they are told on acceptance.
     pub notify: Vec<Notify<E>>,
@@ -333,9 +336,10 @@ impl<E: Copy> Controller<E> {
         !self.waiting.is_empty() || wpq - self.free.len() >= high
     }
 
-    /// Puts a write into the place that was found for it, and returns its slot.
+    /// Puts a write into the place that was found for it, and returns its slot. Its line holds
+    /// `before` without it.
     #[inline]
-    pub(crate) fn place(&mut self, write: &Write, room: Room) -> usize {
+    pub(crate) fn place(&mut self, write: &Write, before: &LineData, room: Room) -> usize {
         if let Room::Joined(slot) = room {
             self.pm.meters.wpq_merged += 1;
             let queued = self.slots[slot].write.as_mut().expect("a queued slot is full");
@@ -347,7 +351,18 @@ impl<E: Copy> Controller<E> {
         self.unsent.push(write.line, slot);
         self.pm.expect(write.line);
         self.slots[slot].write = Some(write.clone());
+        self.slots[slot].before = *before;
         slot
+    }
+
+    /// Returns what the cells will hold of a line, of which no write waits, once they hold the
+    /// newest of those that were sent to them; nothing if none is under way (domain `media`).
+    pub(crate) fn programming(&self, line: Line) -> Option<LineData> {
+        let slot = &self.slots[self.slot_of(line)?];
+        let mut held = slot.before;
+        let write = slot.write.as_ref().expect("it holds a write of the line");
+        apply_masked(&mut held, &write.data, write.mask);
+        Some(held)
     }
 
     /// Has the controller look for a write to drain at `at`, and not at the time set before.
@@ -371,22 +386,42 @@ impl<E: Copy> Controller<E> {
         }
     }
 
+    /// Sends the chosen write to the device. Returns its slot and the device's answer.
+    fn send(&mut self, at: Cycle, choice: Choice, durable: &Contents) -> (usize, Taken) {
+        let Controller { unsent, slots, pm, .. } = self;
+        let slot = unsent.take(choice.index);
+        let Slot { write, before, .. } = &slots[slot];
+        let write = write.as_ref().expect("a queued slot is full");
+        let cells = |line| match unsent.slot_of(line) {
+            Some(slot) => slots[slot].before,
+            None => *durable.line(line),
+        };
+        let behind = Behind { lines: unsent.lines(), cells: &cells };
+        (slot, pm.write(at.0, (write, before), choice, behind, at.0))
+    }
+
+    /// Sends all writes to the cells, outside of time, so that they are counted.
+    pub(crate) fn settle(&mut self, now: Cycle, durable: &Contents) {
+        while !self.unsent.is_empty() {
+            let (slot, _) = self.send(now, Choice::default(), durable);
+            self.slots[slot].write = None;
+        }
+        self.pm.settle(&|line| *durable.line(line), now.0);
+    }
+
     /// Sends one write to the device and returns when the next one may follow.
     pub(crate) fn send_one(
         &mut self,
         at: Cycle,
         index: usize,
         choice: Choice,
-        domain: Domain,
+        (domain, durable): (Domain, &Contents),
         agenda: &mut Agenda<Event<E>>,
     ) -> Cycle {
-        let slot = self.unsent.take(choice.index);
-        let entry = &mut self.slots[slot];
-        let write = entry.write.as_ref().expect("a queued slot is full");
-        let taken = self.pm.write(at.0, write, choice, self.unsent.lines(), at.0);
+        let (slot, taken) = self.send(at, choice, durable);
         match taken.programmed {
             Some(programmed) if domain == Domain::Media => {
-                entry.programming = Some(programmed);
+                self.slots[slot].programming = Some(programmed);
                 agenda.enter(Cycle(programmed.1), Event::Programmed { controller: index, slot });
             }
             _ if taken.free == taken.next && taken.free > at.0 => self.leaving = Some(slot),

@@ -64,7 +64,7 @@ impl<E: Copy> Memory<E> {
             controller.look_again(Cycle(choice.goes), index, true, agenda);
             return;
         }
-        let next = controller.send_one(at, index, choice, self.domain, agenda);
+        let next = controller.send_one(at, index, choice, (self.domain, &self.durable), agenda);
         controller.drained += 1;
         controller.ready_at = next;
         controller.look_again(next, index, false, agenda);

@@ -50,7 +50,7 @@ impl<E: Copy> Memory<E> {
     /// Empties the slot of a write that the device took, so that there is room for another.
     pub fn free(&mut self, at: Cycle, index: usize, slot: usize, agenda: &mut Agenda<Event<E>>) {
         let controller = &mut self.controllers[index];
-        let Slot { write, notify, programming } = &mut controller.slots[slot];
+        let Slot { write, notify, programming, .. } = &mut controller.slots[slot];
         (*write, *programming) = (None, None);
         notify.clear();
         controller.free.push(slot);

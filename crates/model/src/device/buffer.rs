@@ -1,6 +1,8 @@
 //! The on-DIMM buffer of a persistent memory, which joins writes to lines of its own size.
 
+use crate::device::Write;
 use crate::device::share::Share;
+use crate::image::apply_masked;
 use crate::sieve::Sieve;
 use crate::units::{Divisor, LINE_BYTES, Line, LineData};
 
@@ -11,8 +13,8 @@ pub(super) struct Buffer {
     order: Vec<Slot>,
     /// The first cache line of the buffer's line in each place, as the device counts cache lines.
     firsts: Vec<Line>,
-    /// The bytes of the buffer's line in each place.
-    pub held: Vec<Held>,
+    /// The cache lines of the buffer's line in each place.
+    pub held: Vec<Vec<Held>>,
     sieve: Sieve,
     /// The lines of the buffer, present or not, to which the writes in the controller's queue
     /// belong.
@@ -34,14 +36,16 @@ struct Slot {
     bank: u32,
 }
 
-/// The bytes that were written to a line of the buffer.
-#[derive(Clone, Debug, Default)]
+/// A cache line on its way to the cells.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
-    /// The cache lines.
-    pub lines: Vec<Line>,
-    /// For each cache line, the bytes that were written, one bit each.
-    pub masks: Vec<u64>,
-    pub data: Vec<LineData>,
+    pub line: Line,
+    /// The bytes that were written, one bit each.
+    pub mask: u64,
+    /// The line's bytes, of which those that the mask selects mean something.
+    pub data: LineData,
+    /// What the cells hold, which is known once a byte was written.
+    pub before: LineData,
 }
 
 impl Buffer {
@@ -101,7 +105,7 @@ impl Buffer {
     pub fn holds_whole(&self, line: Line) -> bool {
         let whole = |index: usize| {
             let held = &self.held[self.order[index].place as usize];
-            held.masks[self.place(line)] == u64::MAX
+            held[self.place(line)].mask == u64::MAX
         };
         self.find(line).is_some_and(whole)
     }
@@ -165,21 +169,21 @@ impl Buffer {
                 self.sieve.remove(left.0);
                 self.joining -= self.would_join(left, waiting);
                 self.order.copy_within(..index, 1);
-                self.held[place].masks.fill(0);
                 place
             }
             None => {
-                let span = self.span.value() as usize;
-                let (masks, data) = (vec![0; span], vec![[0; LINE_BYTES as usize]; span]);
-                self.held.push(Held { lines: vec![first; span], masks, data });
+                let zeros = [0; LINE_BYTES as usize];
+                let none = Held { line: first, mask: 0, data: zeros, before: zeros };
+                self.held.push(vec![none; self.span.value() as usize]);
                 self.firsts.push(first);
                 self.order.insert(0, Slot { place: 0, bank });
                 self.held.len() - 1
             }
         };
         self.order[0] = Slot { place: place as u32, bank };
-        for (held, own) in self.held[place].lines.iter_mut().zip((first.0..).map(Line)) {
-            *held = self.share.map_or(own, |share| share.line_beside(line, own));
+        for (held, own) in self.held[place].iter_mut().zip((first.0..).map(Line)) {
+            held.line = self.share.map_or(own, |share| share.line_beside(line, own));
+            held.mask = 0;
         }
         self.sieve.add(first.0);
         self.joining += self.would_join(first, waiting);
@@ -198,11 +202,15 @@ impl Buffer {
         self.held.clear();
     }
 
-    /// Merges bytes into the most recent line.
-    pub fn merge(&mut self, line: Line, data: &LineData, mask: u64) {
-        let index = self.place(line);
-        let held = &mut self.held[self.order[0].place as usize];
-        crate::image::apply_masked(&mut held.data[index], data, mask);
-        held.masks[index] |= mask;
+    /// Merges the bytes of a write into the most recent line; `before` is what the write's line
+    /// holds without it.
+    pub fn merge(&mut self, write: &Write, before: &LineData) {
+        let index = self.place(write.line);
+        let held = &mut self.held[self.order[0].place as usize][index];
+        if held.mask == 0 {
+            held.before = *before;
+        }
+        apply_masked(&mut held.data, &write.data, write.mask);
+        held.mask |= write.mask;
     }
 }

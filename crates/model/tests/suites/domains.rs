@@ -6,7 +6,7 @@ use model::config::{Config, Domain};
 use model::contents::Contents;
 use model::controller::{Event, Memory, Notify};
 use model::crash::Points;
-use model::device::{Choice, Pm, Write};
+use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::{Cycle, LINE_WORDS, Line, Word};
@@ -190,28 +190,6 @@ fn a_partial_line_past_the_caches_is_masked() {
     assert_eq!(lines[1], [5, 5, 6, 6, 6, 5, 5, 5]);
     assert_eq!(lines[2], [7; 8]);
     assert_eq!(outcome.report.meters.wpq_bytes[Class::Data as usize], 64 + 3 * 8 + 64);
-}
-
-/// Everything that was durable under ADR ends in the cells, once the queues are empty.
-#[test]
-fn the_cells_get_what_was_durable() {
-    let mut pm = Pm::new(&config(|config| config.pm.buffer = 2), false).expect("room");
-    let mut durable = Contents::new(0, 1 << 20).expect("room");
-    let mut state = 7;
-    for round in 0..2_000_u64 {
-        state = model::units::mix(state);
-        let line = Line(state % 40);
-        let mask = state >> 8 | 1;
-        let data = [round as u8; 64];
-        let write = Write { line, data, mask, class: Class::Data };
-        pm.expect(line);
-        pm.write(round * 10, &write, Choice::default(), &[], round * 10);
-        model::image::apply_masked(durable.line_mut(line), &data, mask);
-    }
-    pm.settle(20_000);
-    for line in (0..40).map(Line) {
-        assert_eq!(pm.cells_mut().line(line), durable.line(line), "{line:?}");
-    }
 }
 
 proptest! {
