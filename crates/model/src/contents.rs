@@ -1,24 +1,48 @@
 //! The contents of memories: bytes by address. Only pages that were written take room.
 
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
 use memmap2::{MmapMut, MmapOptions};
 
 use crate::units::{DRAM_BASE, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word};
 
-/// The bytes of one memory. They begin as zeros, and a page of the host is taken only when a byte
-/// of it is written.
+/// The bytes of one memory. They begin as zeros, or as what other contents hold, and a page of the
+/// host is taken only when a byte of it is written.
 pub struct Contents {
     bytes: MmapMut,
-    first: u64,
-    /// The pages that were written, one bit each, so that a copy takes those and no others.
-    touched: Vec<u64>,
+    origin: Origin,
+    /// The pages that were written since, one bit each, so that a copy takes those and no others.
+    written: Vec<u64>,
     /// The number of parts for which the host was asked for a large page.
     large: usize,
 }
 
+/// What contents begin as, and where they lie.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    first: u64,
+    capacity: u64,
+    /// What is there; zeros, if nothing is given.
+    shared: Option<Arc<Shared>>,
+}
+
+/// Bytes that several contents have in common. Nobody writes them any more.
+#[derive(Debug)]
+struct Shared {
+    file: File,
+    /// The pages that may hold anything but zeros, one bit each.
+    touched: Vec<u64>,
+}
+
 /// The number of pages that one large page of the host replaces.
 const LARGE_PAGES: usize = 512;
+
+/// The fewest pages for which it is worth while to share them (ours: a copy of 1 MiB takes the host
+/// some 0.2 ms, as long as what sharing needs).
+const SHARED_MIN: u32 = 256;
 
 impl Contents {
     /// Returns a memory of `capacity` bytes whose first byte has the address `first`.
@@ -26,10 +50,74 @@ impl Contents {
     /// # Errors
     /// When the host has no address space of that size.
     pub fn new(first: u64, capacity: u64) -> std::io::Result<Contents> {
-        let length = usize::try_from(capacity).map_err(std::io::Error::other)?;
-        let bytes = MmapOptions::new().len(length.max(4096)).no_reserve_swap().map_anon()?;
-        let pages = capacity.div_ceil(PAGE_BYTES);
-        Ok(Contents { bytes, first, touched: vec![0; pages.div_ceil(64) as usize], large: 0 })
+        Contents::begin(&Origin { first, capacity, shared: None })
+    }
+
+    /// Returns a memory that nobody has written to since it was as `origin` says.
+    ///
+    /// # Errors
+    /// When the host has no address space of that size.
+    pub fn begin(origin: &Origin) -> std::io::Result<Contents> {
+        let length = usize::try_from(origin.capacity).map_err(std::io::Error::other)?;
+        let mut options = MmapOptions::new();
+        options.len(length.max(4096)).no_reserve_swap();
+        let bytes = match &origin.shared {
+            None => options.map_anon()?,
+            // SAFETY: Nobody else knows of the file, which has no name, and its only writer
+            // (`share`) has written it before it made the origin.
+            Some(shared) => unsafe { options.map_copy(&shared.file)? },
+        };
+        let pages = origin.capacity.div_ceil(PAGE_BYTES);
+        let written = vec![0; pages.div_ceil(64) as usize];
+        Ok(Contents { bytes, origin: origin.clone(), written, large: 0 })
+    }
+
+    /// What the memory began as.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Has copies share what is there now, so that they take only what is written to them. That is
+    /// for contents that are copied often: those of a run without copies have large pages instead
+    /// ([`Contents::use_large_pages`]). Where the host can not, or there is little to share, copies
+    /// are made whole.
+    ///
+    /// # Errors
+    /// When the host has no room.
+    pub fn share(&mut self) -> std::io::Result<()> {
+        let count: u32 = self.written.iter().map(|pages| pages.count_ones()).sum();
+        if count < SHARED_MIN || self.origin.shared.is_some() {
+            return Ok(());
+        }
+        let Some(mut file) = unnamed_file() else { return Ok(()) };
+        file.set_len(self.bytes.len() as u64)?;
+        let pages: Vec<usize> = self.written_pages().collect();
+        for pages in pages.chunk_by(|page, next| page + 1 == *next) {
+            let (from, until) = (self.place(pages[0]).0, self.place(pages[pages.len() - 1]).1);
+            file.seek(SeekFrom::Start(from as u64))?;
+            file.write_all(&self.bytes[from..until])?;
+        }
+        let shared = Shared { file, touched: std::mem::take(&mut self.written) };
+        let origin = Origin { shared: Some(Arc::new(shared)), ..self.origin };
+        *self = Contents::begin(&origin)?;
+        Ok(())
+    }
+
+    /// Returns a memory that holds the same. Parts that fill a large page of the host get one.
+    ///
+    /// # Errors
+    /// When the host has no address space of that size.
+    pub fn copy(&self) -> std::io::Result<Contents> {
+        let mut copy = Contents::begin(&self.origin)?;
+        for part in self.dense() {
+            copy.ask_for_large_page(part);
+        }
+        for page in self.written_pages() {
+            let (from, until) = self.place(page);
+            copy.bytes[from..until].copy_from_slice(&self.bytes[from..until]);
+        }
+        copy.written.copy_from_slice(&self.written);
+        Ok(copy)
     }
 
     /// Moves the contents to large pages of the host where they fill them, unless most parts have
@@ -40,44 +128,41 @@ impl Contents {
     /// When the host has no address space of that size.
     pub fn use_large_pages(&mut self) -> std::io::Result<()> {
         if self.dense().count() > self.large + self.large / 8 {
-            let mut moved = Contents::new(self.first, self.capacity())?;
-            moved.copy_from(self);
-            *self = moved;
+            *self = self.copy()?;
         }
         Ok(())
     }
 
     /// Returns the parts, each as large as a large page of the host, whose pages were all written.
     fn dense(&self) -> impl Iterator<Item = usize> + '_ {
-        let parts = self.touched.chunks_exact(LARGE_PAGES / 64).enumerate();
+        let parts = self.written.chunks_exact(LARGE_PAGES / 64).enumerate();
         parts
             .filter(|(_, pages)| pages.iter().all(|&pages| pages == u64::MAX))
             .map(|(part, _)| part)
     }
 
-    /// Copies every written page of `other`, a memory of the same size. Parts that fill a large
-    /// page of the host get one.
-    pub fn copy_from(&mut self, other: &Contents) {
-        assert_eq!(self.bytes.len(), other.bytes.len(), "a copy has the size of its original");
-        for part in other.dense() {
-            self.ask_for_large_page(part);
-        }
-        for (index, &pages) in other.touched.iter().enumerate() {
-            let mut left = pages;
-            while left != 0 {
-                let page = index as u64 * 64 + u64::from(left.trailing_zeros());
-                left &= left - 1;
-                let from = (page * PAGE_BYTES) as usize;
-                let until = (from + PAGE_BYTES as usize).min(self.bytes.len());
-                self.bytes[from..until].copy_from_slice(&other.bytes[from..until]);
-            }
-            self.touched[index] |= pages;
-        }
+    /// Returns the numbers, within this memory, of the pages that were written since it began.
+    fn written_pages(&self) -> impl Iterator<Item = usize> + '_ {
+        self.written.iter().enumerate().flat_map(|(index, &pages)| ones(index, pages))
+    }
+
+    /// Returns where a page's bytes begin and end.
+    fn place(&self, page: usize) -> (usize, usize) {
+        let from = page * PAGE_BYTES as usize;
+        (from, (from + PAGE_BYTES as usize).min(self.bytes.len()))
+    }
+
+    /// Returns the pages that were written since the memory began, each with its bytes.
+    pub fn written(&self) -> impl Iterator<Item = (Page, &[u8])> {
+        self.written_pages().map(|page| {
+            let (from, until) = self.place(page);
+            (Page(page as u64 + self.origin.first / PAGE_BYTES), &self.bytes[from..until])
+        })
     }
 
     fn ask_for_large_page(&mut self, part: usize) {
         let length = LARGE_PAGES * PAGE_BYTES as usize;
-        if (part + 1) * length > self.bytes.len() {
+        if (part + 1) * length > self.bytes.len() || self.origin.shared.is_some() {
             return;
         }
         self.large += 1;
@@ -89,7 +174,7 @@ impl Contents {
     #[inline]
     fn touch(&mut self, at: usize) {
         let page = at / PAGE_BYTES as usize;
-        if self.touched[page / 64] >> (page % 64) & 1 == 0 {
+        if self.written[page / 64] >> (page % 64) & 1 == 0 {
             self.touch_first(page);
         }
     }
@@ -99,21 +184,25 @@ impl Contents {
     /// tenth of its small pages.
     #[cold]
     fn touch_first(&mut self, page: usize) {
-        self.touched[page / 64] |= 1 << (page % 64);
-        if page > 0 && page.is_multiple_of(LARGE_PAGES) && self.touched[page / 64 - 1] == u64::MAX {
+        self.written[page / 64] |= 1 << (page % 64);
+        if page > 0 && page.is_multiple_of(LARGE_PAGES) && self.written[page / 64 - 1] == u64::MAX {
             self.ask_for_large_page(page / LARGE_PAGES);
         }
     }
 
-    /// Returns the written pages in a range of addresses of this memory.
+    /// Returns the pages in a range of addresses of this memory that may hold anything but zeros.
     pub fn touched_pages(&self, addresses: Range<u64>) -> Vec<Page> {
-        let page = |address: u64| (address - self.first) / PAGE_BYTES;
-        let (from, until) = (page(addresses.start), page(addresses.end + PAGE_BYTES - 1));
-        let words =
-            (from / 64..until.div_ceil(64)).filter(|&word| self.touched[word as usize] != 0);
-        let pages = words.flat_map(|word| (64 * word).max(from)..(64 * (word + 1)).min(until));
-        let touched = |page: &u64| self.touched[(page / 64) as usize] >> (page % 64) & 1 == 1;
-        pages.filter(touched).map(|page| Page(page + self.first / PAGE_BYTES)).collect()
+        let first = self.origin.first;
+        let page = |address: u64| ((address - first) / PAGE_BYTES) as usize;
+        let within = page(addresses.start)..page(addresses.end + PAGE_BYTES - 1);
+        let shared = self.origin.shared.as_ref().map(|shared| &shared.touched[..]);
+        let touched = |index: usize| self.written[index] | shared.map_or(0, |pages| pages[index]);
+        let words = within.start / 64..within.end.div_ceil(64);
+        let pages = words.flat_map(|index| ones(index, touched(index)));
+        pages
+            .filter(|page| within.contains(page))
+            .map(|page| Page(page as u64 + first / PAGE_BYTES))
+            .collect()
     }
 
     /// Returns the size of the memory in bytes.
@@ -125,7 +214,7 @@ impl Contents {
     /// Returns a word.
     #[inline]
     pub fn word(&self, word: Word) -> u64 {
-        let at = (word.address() - self.first) as usize;
+        let at = (word.address() - self.origin.first) as usize;
         u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("a word has 8 bytes"))
     }
 
@@ -139,7 +228,7 @@ impl Contents {
     /// and what it is.
     #[inline]
     pub fn merge_word(&mut self, word: Word, value: u64, mask: u64) -> (u64, u64) {
-        let at = (word.address() - self.first) as usize;
+        let at = (word.address() - self.origin.first) as usize;
         self.touch(at);
         let place: &mut [u8; 8] =
             (&mut self.bytes[at..at + 8]).try_into().expect("a word has 8 bytes");
@@ -152,14 +241,14 @@ impl Contents {
     /// Returns a line.
     #[inline]
     pub fn line(&self, line: Line) -> &LineData {
-        let at = (line.address() - self.first) as usize;
+        let at = (line.address() - self.origin.first) as usize;
         self.bytes[at..at + LINE_BYTES as usize].try_into().expect("a line has 64 bytes")
     }
 
     /// Returns a line that the caller may change.
     #[inline]
     pub fn line_mut(&mut self, line: Line) -> &mut LineData {
-        let at = (line.address() - self.first) as usize;
+        let at = (line.address() - self.origin.first) as usize;
         self.touch(at);
         (&mut self.bytes[at..at + LINE_BYTES as usize]).try_into().expect("a line has 64 bytes")
     }
@@ -167,7 +256,7 @@ impl Contents {
     /// Tells the host that a line will be used soon. It changes nothing but the host's time.
     #[inline]
     pub fn prefetch(&self, line: Line) {
-        let at = (line.address() - self.first) as usize;
+        let at = (line.address() - self.origin.first) as usize;
         if let Some(byte) = self.bytes.get(at) {
             prefetch(byte);
         }
@@ -175,9 +264,28 @@ impl Contents {
 
     /// Returns `length` bytes from an address on.
     pub fn bytes(&self, address: u64, length: u64) -> &[u8] {
-        let at = (address - self.first) as usize;
+        let at = (address - self.origin.first) as usize;
         &self.bytes[at..at + length as usize]
     }
+}
+
+/// Returns the numbers of the bits that are set in a word of many, of which it is the one at
+/// `index`.
+fn ones(index: usize, word: u64) -> impl Iterator<Item = usize> {
+    let next = |left: &u64| Some(left & (left - 1)).filter(|&left| left != 0);
+    let lefts = std::iter::successors(Some(word).filter(|&word| word != 0), next);
+    lefts.map(move |left| 64 * index + left.trailing_zeros() as usize)
+}
+
+/// Returns a new file in the host's memory that no one else can open, if the host has such files.
+fn unnamed_file() -> Option<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::memfd::{MFdFlags, memfd_create};
+        memfd_create("indelible", MFdFlags::MFD_CLOEXEC).ok().map(File::from)
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
 }
 
 /// Tells the host that this place will be used soon. It changes nothing but the host's time.
@@ -195,7 +303,7 @@ pub fn prefetch<T>(place: &T) {
 
 impl std::fmt::Debug for Contents {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Contents({} bytes from {:#x})", self.bytes.len(), self.first)
+        write!(formatter, "Contents({} bytes from {:#x})", self.bytes.len(), self.origin.first)
     }
 }
 
@@ -276,6 +384,49 @@ mod tests {
         let before = contents.bytes.as_ptr();
         contents.use_large_pages().expect("the host has room");
         assert_eq!(contents.bytes.as_ptr(), before);
+    }
+
+    /// Pages far apart and side by side, of which some are written again by one copy or the other.
+    #[test]
+    fn what_is_shared_is_seen_by_all_copies_and_written_by_one() {
+        let pages: Vec<u64> = (0..300).chain(1_000..1_001).chain(8_000..8_020).collect();
+        let word = |page: u64| Word(page * PAGE_BYTES / 8);
+        for is_shared in [true, false] {
+            let mut contents = filled(pages.iter().copied());
+            if is_shared {
+                contents.share().expect("the host has room");
+            }
+            assert_eq!(contents.written().count(), if is_shared { 0 } else { pages.len() });
+            let mut copy = contents.copy().expect("the host has room");
+            contents.set_word(word(7), 1);
+            copy.set_word(word(1_000), 2);
+            copy.set_word(word(5_000), 3);
+            let of_copy = copy.copy().expect("the host has room");
+            copy.set_word(word(1_000), 4);
+            let holds = |contents: &Contents, page: u64| contents.word(word(page));
+            assert_eq!([7, 1_000, 5_000].map(|page| holds(&contents, page)), [1, 1_001, 0]);
+            assert_eq!([7, 1_000, 5_000].map(|page| holds(&copy, page)), [8, 4, 3]);
+            assert_eq!([7, 1_000, 5_000].map(|page| holds(&of_copy, page)), [8, 2, 3]);
+            let others = pages.iter().filter(|page| ![7, 1_000].contains(*page));
+            for &page in others {
+                let values = [&contents, &copy, &of_copy].map(|contents| holds(contents, page));
+                assert_eq!(values, [page + 1; 3]);
+            }
+            let touched = |contents: &Contents| contents.touched_pages(0..32 * PART);
+            let of = |pages: &[u64]| pages.iter().map(|&page| Page(page)).collect::<Vec<_>>();
+            assert_eq!(touched(&contents), of(&pages));
+            let more = [&pages[..301], &[5_000], &pages[301..]].concat();
+            assert_eq!(touched(&of_copy), of(&more));
+            let some = of_copy.touched_pages(298 * PAGE_BYTES..5_001 * PAGE_BYTES);
+            assert_eq!(some, of(&[298, 299, 1_000, 5_000]));
+        }
+    }
+
+    #[test]
+    fn little_is_not_shared() {
+        let mut contents = filled(0..u64::from(SHARED_MIN) - 1);
+        contents.share().expect("the host has room");
+        assert_eq!(contents.written().count() as u32, SHARED_MIN - 1);
     }
 
     #[test]

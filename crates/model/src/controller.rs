@@ -115,9 +115,13 @@ impl<E: Copy> Memory<E> {
         })
     }
 
-    /// Makes `contents` the bytes of the memory, as if it had always held them.
-    pub fn install(&mut self, contents: &Contents) {
-        self.durable.copy_from(contents);
+    /// Makes a copy of `contents` the bytes of the memory, as if it had always held them.
+    ///
+    /// # Errors
+    /// When the host has no address space for it.
+    pub fn install(&mut self, contents: &Contents) -> std::io::Result<()> {
+        self.durable = contents.copy()?;
+        Ok(())
     }
 
     /// Returns the bytes that survive a power failure now. Only controllers change them.

@@ -258,8 +258,10 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
             Some(boot(&mut machine, stands.boot, &mut *workload, remains, seed)?)
         }
         None => {
-            machine.below.view.pm.use_large_pages().map_err(Failure::Host)?;
-            machine.below.memory.install(&machine.below.view.pm);
+            let pm = &mut machine.below.view.pm;
+            let prepare =
+                if run.campaign.is_some() { Contents::share } else { Contents::use_large_pages };
+            prepare(pm).and_then(|()| machine.below.memory.install(pm)).map_err(Failure::Host)?;
             None
         }
     };
@@ -364,9 +366,7 @@ fn boot<D: Design>(
     remains: &Remains,
     seed: u64,
 ) -> Result<Booted, Failure> {
-    let memory = || Contents::new(0, machine.below.view.pm.capacity()).map_err(Failure::Host);
-    let (mut before, mut after) = (memory()?, memory()?);
-    remains.fill(&mut before);
+    let before = remains.memory().map_err(Failure::Host)?;
     let mut image = Image::over(&before).remembering();
     let design = switch_on(&mut image);
     if let Some(what) = image.endless() {
@@ -377,9 +377,9 @@ fn boot<D: Design>(
     }
     let design = design.expect("the power does not fail");
     let writes = image.take_remembered();
-    image.remains(remains.cut).fill(&mut after);
+    let mut after = image.remains(remains.cut).memory().map_err(Failure::Host)?;
     machine.design = design;
-    machine.below.memory.install(&after);
+    machine.below.memory.install(&after).map_err(Failure::Host)?;
     // Programs see a moved line at its own number, not at its physical line.
     for (line, physical) in remains.placement().moved() {
         *after.line_mut(line) = *machine.below.memory.durable().line(physical);

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::contents::Contents;
+use crate::contents::{Contents, Origin};
 use crate::units::{LINE_BYTES, Line, LineData, PAGE_BYTES, PAGE_LINES, Page, Word, spread};
 
 mod aside;
@@ -81,7 +81,10 @@ impl Remembered {
 pub struct Remains {
     /// Which power failure it was.
     pub cut: Cut,
+    origin: Origin,
+    /// The pages that were written since the machine's memory was as `origin` says.
     pages: Vec<(Page, Box<[u8]>)>,
+    /// The lines that the battery and recovery have changed.
     changed: Vec<(Line, LineData)>,
     placement: Rc<Placement>,
 }
@@ -98,8 +101,12 @@ pub struct Cut {
 }
 
 impl Remains {
-    /// Puts the physical bytes into a memory that holds zeros.
-    pub fn fill(&self, memory: &mut Contents) {
+    /// Returns a memory that holds the physical bytes.
+    ///
+    /// # Errors
+    /// When the host has no address space for it.
+    pub fn memory(&self) -> std::io::Result<Contents> {
+        let mut memory = Contents::begin(&self.origin)?;
         for (page, bytes) in &self.pages {
             for (line, data) in (page.line(0).0..).zip(bytes.chunks_exact(LINE_BYTES as usize)) {
                 memory.line_mut(Line(line)).copy_from_slice(data);
@@ -108,6 +115,7 @@ impl Remains {
         for (line, data) in &self.changed {
             *memory.line_mut(*line) = *data;
         }
+        Ok(memory)
     }
 
     /// Where lines lie.
@@ -221,13 +229,11 @@ impl<'a> Image<'a> {
     /// recovery has read them, and they hold nothing when a machine boots.
     pub fn remains(&self, cut: Cut) -> Remains {
         let capacity = self.capacity();
-        let pages = self.base.touched_pages(0..capacity).into_iter().map(|page| {
-            let length = PAGE_BYTES.min(capacity - page.address());
-            (page, self.base.bytes(page.address(), length).into())
-        });
+        let pages = self.base.written().map(|(page, bytes)| (page, bytes.into()));
         let changed = self.changed.iter().filter(|(line, _)| line.address() < capacity);
         Remains {
             cut,
+            origin: self.base.origin().clone(),
             pages: pages.collect(),
             changed: changed.map(|(line, data)| (line, *data)).collect(),
             placement: Rc::clone(&self.placement),

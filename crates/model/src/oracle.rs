@@ -166,10 +166,8 @@ impl Oracle {
         log_base: u64,
         durability: Durability,
     ) -> std::io::Result<Oracle> {
-        let mut expected = Contents::new(0, populated.capacity())?;
-        expected.copy_from(populated);
         Ok(Oracle {
-            expected,
+            expected: populated.copy()?,
             open: PerCore::new(cores, |_| None),
             asked: PerCore::new(cores, |_| None),
             pending: VecDeque::new(),

@@ -510,8 +510,7 @@ fn kept<const HOW: usize>(most: usize, seed: u64) -> Result<Vec<Cut>, String> {
     }
     let remains = keeper.kept();
     for remains in &remains {
-        let mut memory = Contents::new(0, 4096).expect("room");
-        remains.fill(&mut memory);
+        let memory = remains.memory().expect("room");
         assert_eq!(DATA.map(|word| memory.word(word)), [7; 2], "it was recovered");
     }
     Ok(remains.iter().map(|remains| remains.cut).collect())
