@@ -124,8 +124,8 @@ impl Private {
 }
 
 /// The last level and its directory. A tag is the line's number plus 1, above the bits [`DIRTY`]
-/// and [`OWNED`]; an empty one is 0. The cores that may hold the line, one bit each, are in an
-/// array of their own, since a search looks at tags only.
+/// and [`OWNED`]; an empty one is 0, and comes after all others of its set. The cores that may hold
+/// the line, one bit each, are in an array of their own, since a search looks at tags only.
 #[derive(Clone, Debug)]
 struct Last {
     tags: Sets,
@@ -166,14 +166,23 @@ impl Last {
     fn victim(&self, line: Line, pinned: &LineSet) -> usize {
         let (first, set) = (self.tags.first(line), self.tags.set(line));
         let last = set.len() - 1;
-        if let Some(empty) = set.iter().position(|&tag| tag == 0) {
-            return first + empty;
+        if set[last] == 0 {
+            return first + set.partition_point(|&tag| tag != 0);
         }
         if pinned.is_empty() {
             return first + last;
         }
         let free = set.iter().rposition(|tag| !pinned.contains(&Line((tag >> 2) - 1)));
         first + free.unwrap_or(last)
+    }
+
+    /// Empties the entry of a line.
+    fn remove(&mut self, at: usize, line: Line) {
+        let last = self.tags.first(line) + self.tags.ways - 1;
+        for entries in [&mut self.tags.entries, &mut self.sharers] {
+            entries.copy_within(at + 1..=last, at);
+            entries[last] = 0;
+        }
     }
 
     fn mark(&mut self, at: usize, flag: u64, on: bool) {
@@ -489,7 +498,7 @@ impl Caches {
         if keep {
             self.llc.mark(at, DIRTY, false);
         } else {
-            (self.llc.tags.entries[at], self.llc.sharers[at]) = (0, 0);
+            self.llc.remove(at, line);
         }
         for core in bits(sharers) {
             if !keep {
