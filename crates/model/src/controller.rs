@@ -14,7 +14,7 @@ use crate::image::apply_masked;
 use crate::timeline::Timeline;
 use crate::units::{CoreId, Cycle, LINE_BYTES, Line};
 use crate::usage::Usage;
-use crate::wpq::{Controller, Room, Sent, Slot, Unsent};
+use crate::wpq::{Controller, LATE_READS, Room, Sent, Slot, Unsent};
 
 mod arrivals;
 mod drain;
@@ -78,6 +78,7 @@ impl<E: Copy> Memory<E> {
                 reserved: Vec::new(),
                 reads: Places::new(settings.read_queue),
                 late_reads: Vec::new(),
+                late_reads_max: LATE_READS,
                 draining: false,
                 drained: 0,
                 drain_at: None,

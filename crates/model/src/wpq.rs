@@ -187,8 +187,8 @@ impl Unsent {
 /// How many places may be empty in front before the other slots move up (ours).
 const TAKEN_MAX: usize = 64;
 
-/// How many late reads a controller keeps before it drops those that have begun.
-const LATE_READS: usize = 64;
+/// How many late reads a controller keeps at least (ours).
+pub(crate) const LATE_READS: usize = 64;
 
 pub(crate) struct Controller<E> {
     pub pm: Pm,
@@ -203,6 +203,8 @@ pub(crate) struct Controller<E> {
     pub reads: Places,
     /// For each read that had to wait: when it comes, and when it begins.
     pub late_reads: Vec<(u64, u64)>,
+    /// How many late reads the controller keeps before it drops those that have begun.
+    pub late_reads_max: usize,
     pub draining: bool,
     pub drained: u64,
     /// When the controller looks for a write to drain next, if it is going to.
@@ -312,8 +314,9 @@ impl<E: Copy> Controller<E> {
 
     /// Records a read that comes and begins only later.
     pub(crate) fn expect_read(&mut self, comes: u64, begins: u64, now: u64) {
-        if self.late_reads.len() >= LATE_READS {
+        if self.late_reads.len() >= self.late_reads_max {
             self.late_reads.retain(|&(_, begins)| begins > now);
+            self.late_reads_max = LATE_READS.max(2 * self.late_reads.len());
         }
         self.late_reads.push((comes, begins));
     }
