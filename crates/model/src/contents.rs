@@ -40,8 +40,7 @@ struct Shared {
 /// The number of pages that one large page of the host replaces.
 const LARGE_PAGES: usize = 512;
 
-/// The fewest pages for which it is worth while to share them (ours: a copy of 1 MiB takes the host
-/// some 0.2 ms, as long as what sharing needs).
+/// The fewest pages that are shared (ours: a copy of 1 MiB takes the host less than a millisecond).
 const SHARED_MIN: u32 = 256;
 
 impl Contents {
@@ -64,7 +63,7 @@ impl Contents {
         let bytes = match &origin.shared {
             None => options.map_anon()?,
             // SAFETY: Nobody else knows of the file, which has no name, and its only writer
-            // (`share`) has written it before it made the origin.
+            // (`shared`) has written it before it made the origin.
             Some(shared) => unsafe { options.map_copy(&shared.file)? },
         };
         let pages = origin.capacity.div_ceil(PAGE_BYTES);
@@ -79,17 +78,21 @@ impl Contents {
 
     /// Has copies share what is there now, so that they take only what is written to them. That is
     /// for contents that are copied often: those of a run without copies have large pages instead
-    /// ([`Contents::use_large_pages`]). Where the host can not, or there is little to share, copies
-    /// are made whole.
-    ///
-    /// # Errors
-    /// When the host has no room.
-    pub fn share(&mut self) -> std::io::Result<()> {
+    /// ([`Contents::use_large_pages`]). Where there is little to share, or the host has no room for
+    /// a file in its memory, copies are made whole.
+    pub fn share(&mut self) {
         let count: u32 = self.written.iter().map(|pages| pages.count_ones()).sum();
-        if count < SHARED_MIN || self.origin.shared.is_some() {
-            return Ok(());
+        if count >= SHARED_MIN
+            && self.origin.shared.is_none()
+            && let Ok(shared) = self.shared()
+        {
+            *self = shared;
         }
-        let Some(mut file) = unnamed_file() else { return Ok(()) };
+    }
+
+    /// Returns a memory that holds the same, and whose copies share it.
+    fn shared(&self) -> std::io::Result<Contents> {
+        let mut file = unnamed_file()?;
         file.set_len(self.bytes.len() as u64)?;
         let pages: Vec<usize> = self.written_pages().collect();
         for pages in pages.chunk_by(|page, next| page + 1 == *next) {
@@ -97,10 +100,8 @@ impl Contents {
             file.seek(SeekFrom::Start(from as u64))?;
             file.write_all(&self.bytes[from..until])?;
         }
-        let shared = Shared { file, touched: std::mem::take(&mut self.written) };
-        let origin = Origin { shared: Some(Arc::new(shared)), ..self.origin };
-        *self = Contents::begin(&origin)?;
-        Ok(())
+        let shared = Shared { file, touched: self.written.clone() };
+        Contents::begin(&Origin { shared: Some(Arc::new(shared)), ..self.origin })
     }
 
     /// Returns a memory that holds the same. Parts that fill a large page of the host get one.
@@ -277,15 +278,15 @@ fn ones(index: usize, word: u64) -> impl Iterator<Item = usize> {
     lefts.map(move |left| 64 * index + left.trailing_zeros() as usize)
 }
 
-/// Returns a new file in the host's memory that no one else can open, if the host has such files.
-fn unnamed_file() -> Option<File> {
+/// Returns a new file in the host's memory that no one else can open.
+fn unnamed_file() -> std::io::Result<File> {
     #[cfg(target_os = "linux")]
     {
         use nix::sys::memfd::{MFdFlags, memfd_create};
-        memfd_create("indelible", MFdFlags::MFD_CLOEXEC).ok().map(File::from)
+        Ok(File::from(memfd_create("indelible", MFdFlags::MFD_CLOEXEC)?))
     }
     #[cfg(not(target_os = "linux"))]
-    None
+    Err(std::io::ErrorKind::Unsupported.into())
 }
 
 /// Tells the host that this place will be used soon. It changes nothing but the host's time.
@@ -394,7 +395,7 @@ mod tests {
         for is_shared in [true, false] {
             let mut contents = filled(pages.iter().copied());
             if is_shared {
-                contents.share().expect("the host has room");
+                contents.share();
             }
             assert_eq!(contents.written().count(), if is_shared { 0 } else { pages.len() });
             let mut copy = contents.copy().expect("the host has room");
@@ -425,7 +426,7 @@ mod tests {
     #[test]
     fn little_is_not_shared() {
         let mut contents = filled(0..u64::from(SHARED_MIN) - 1);
-        contents.share().expect("the host has room");
+        contents.share();
         assert_eq!(contents.written().count() as u32, SHARED_MIN - 1);
     }
 

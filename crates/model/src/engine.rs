@@ -259,9 +259,11 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
         }
         None => {
             let pm = &mut machine.below.view.pm;
-            let prepare =
-                if run.campaign.is_some() { Contents::share } else { Contents::use_large_pages };
-            prepare(pm).and_then(|()| machine.below.memory.install(pm)).map_err(Failure::Host)?;
+            match run.campaign {
+                Some(_) => pm.share(),
+                None => pm.use_large_pages().map_err(Failure::Host)?,
+            }
+            machine.below.memory.install(pm).map_err(Failure::Host)?;
             None
         }
     };
