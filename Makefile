@@ -10,7 +10,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 SOURCES := $(shell find crates machines -type f 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: help build run test test-rust test-python lint format bench fidelity soak lock clean tools
+.PHONY: help build run test test-rust test-python lint format bench fidelity soak same lock clean tools
 
 help:
 	@echo 'make build     create .venv with the command .venv/bin/indelible'
@@ -21,6 +21,7 @@ help:
 	@echo 'make bench     how fast the simulator is on this computer'
 	@echo 'make fidelity  measure the tables of docs/fidelity.md anew; TABLES="loc.sd hops.main", CHECK=1'
 	@echo 'make soak      longer crash campaigns; SEEDS="1 2 3" POINTS=all, or MINUTES=30 on random machines'
+	@echo 'make same      whether the working tree moves a number of COMMIT=HEAD; MINUTES=5 of random runs'
 	@echo 'make lock      choose new versions for requirements.lock (needs uv)'
 	@echo 'make clean     remove what the build made'
 
@@ -90,6 +91,11 @@ POINTS ?= all
 
 soak: build
 	$(BIN)/python tests/python/soak.py $(if $(MINUTES),--minutes $(MINUTES),--points $(POINTS)) $(SEEDS)
+
+COMMIT ?= HEAD
+
+same: build
+	$(BIN)/python tests/python/same.py $(if $(MINUTES),--minutes $(MINUTES)) $(COMMIT)
 
 lock:
 	uv pip compile --universal --python-version 3.10 --upgrade --custom-compile-command 'make lock' \
