@@ -187,7 +187,7 @@ impl Unsent {
 /// How many places may be empty in front before the other slots move up (ours).
 const TAKEN_MAX: usize = 64;
 
-/// How many late reads a controller keeps at least (ours).
+/// The fewest late reads at which a controller drops those that have begun (ours).
 pub(crate) const LATE_READS: usize = 64;
 
 pub(crate) struct Controller<E> {
@@ -203,7 +203,7 @@ pub(crate) struct Controller<E> {
     pub reads: Places,
     /// For each read that had to wait: when it comes, and when it begins.
     pub late_reads: Vec<(u64, u64)>,
-    /// How many late reads the controller keeps before it drops those that have begun.
+    /// The number of late reads at which the controller drops those that have begun.
     pub late_reads_max: usize,
     pub draining: bool,
     pub drained: u64,
@@ -339,8 +339,8 @@ impl<E: Copy> Controller<E> {
         !self.waiting.is_empty() || wpq - self.free.len() >= high
     }
 
-    /// Puts a write into the place that was found for it, and returns its slot. Its line holds
-    /// `before` without it.
+    /// Puts a write into the place that was found for it, and returns its slot. `before` is what
+    /// the write's line holds without it.
     #[inline]
     pub(crate) fn place(&mut self, write: &Write, before: &LineData, room: Room) -> usize {
         if let Room::Joined(slot) = room {
@@ -358,8 +358,8 @@ impl<E: Copy> Controller<E> {
         slot
     }
 
-    /// Returns what the cells will hold of a line, of which no write waits, once they hold the
-    /// newest of those that were sent to them; nothing if none is under way (domain `media`).
+    /// Returns what the cells will hold of a line once they hold all writes of it that are in the
+    /// queue; nothing if none is (domain `media`).
     pub(crate) fn programming(&self, line: Line) -> Option<LineData> {
         let slot = &self.slots[self.slot_of(line)?];
         let mut held = slot.before;
