@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import indelible
 from indelible import pool
@@ -160,9 +161,8 @@ def pages(draw: random.Random, design: str) -> dict[str, str]:
     }
 
 
-def at_random(seed: int, only: Collection[str]) -> Crash | None:
-    """Run the campaign of a seed; nothing, if its machine and its design do not go together."""
-    draw = random.Random(seed)
+def campaign(draw: random.Random, only: Collection[str] = ()) -> dict[str, Any]:
+    """Return a random campaign on `tiny`: the words of `indelible.crash`, and `settings`."""
     durable = [row for row in indelible.list("designs") if row["durability"] != "none"]
     design = draw.choice([row for row in durable if not only or row["name"] in only])
     workload, settings = draw.choice(WORKLOADS), machine(draw)
@@ -175,18 +175,23 @@ def at_random(seed: int, only: Collection[str]) -> Crash | None:
     for name, values in HARDWARE_LOGS.get(design["name"], {}).items():
         if draw.random() < 0.5:
             settings[f"design.{name}"] = draw.choice(values)
+    return {
+        "design": design["name"],
+        "workload": workload,
+        "cores": draw.choice((1, 2, 3, 4)),
+        "txs": draw.choice((10, 30, 60, 120)),
+        "points": POINTS,
+        "nested": draw.random() < 0.2,
+        "lives": draw.choice((1, 2, 3)),
+        "settings": settings,
+    }
+
+
+def at_random(seed: int, only: Collection[str]) -> Crash | None:
+    """Run the campaign of a seed; nothing, if its machine and its design do not go together."""
+    asked = campaign(random.Random(seed), only)
     try:
-        return indelible.crash(
-            design["name"],
-            workload,
-            cores=draw.choice((1, 2, 3, 4)),
-            txs=draw.choice((10, 30, 60, 120)),
-            seed=seed,
-            points=POINTS,
-            nested=draw.random() < 0.2,
-            lives=draw.choice((1, 2, 3)),
-            set=settings,
-        )
+        return indelible.crash(seed=seed, set=asked.pop("settings"), **asked)
     except indelible.InputError:
         return None
 
