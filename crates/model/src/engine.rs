@@ -24,7 +24,7 @@ use crate::oracle::{Oracle, Promises, Violation};
 use crate::persistency::Persistency;
 use crate::report::Report;
 use crate::timeline::{Asked, Recorded};
-use crate::units::{CoreId, LINE_WORDS, Word};
+use crate::units::{CoreId, Line, Word};
 use crate::workload::{Overwritten, Pm, Port, Program, Step, Stop, Workload};
 
 mod on_core;
@@ -401,7 +401,7 @@ fn damaged(recovered: &Image<'_>, booted: &Image<'_>, log_base: u64) -> Option<W
     let in_place = booted.changed_lines().filter(|&line| placement.locate(line) == line);
     let moved = placement.moved().map(|(line, _)| line);
     let data = in_place.chain(moved).filter(|line| line.address() < log_base);
-    let words = data.flat_map(|line| (0..LINE_WORDS).map(move |n| Word(line.first_word().0 + n)));
+    let words = data.flat_map(Line::words);
     words.filter(|&word| recovered.word(word) != booted.word(word)).min()
 }
 

@@ -10,7 +10,7 @@ use crate::design::Durability;
 use crate::device::Write;
 use crate::image::Image;
 use crate::meters::Class;
-use crate::units::{CoreId, Cycle, LINE_WORDS, Line, LineData, PerCore, TxId, Word};
+use crate::units::{CoreId, Cycle, Line, LineData, PerCore, TxId, Word};
 
 mod survivors;
 
@@ -409,8 +409,7 @@ impl Oracle {
         lines.extend(image.moved_unlike(&self.expected).into_iter().filter(is_data));
         lines.sort_unstable();
         lines.dedup();
-        let words = |line: Line| (0..LINE_WORDS).map(move |n| Word(line.first_word().0 + n));
-        let mut words = lines.into_iter().flat_map(words).filter(|&word| is_asked(word));
+        let mut words = lines.into_iter().flat_map(Line::words).filter(|&word| is_asked(word));
         words.find(|&word| image.word(word) != self.expected.word(word))
     }
 

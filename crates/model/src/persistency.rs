@@ -153,8 +153,7 @@ impl Persistency {
 
     /// Has a core's next fence report what a line holds now as durable.
     pub fn flush(&mut self, core: CoreId, line: Line) {
-        let words = (0..8).map(|place| Word(line.first_word().0 + place));
-        let stores = words.filter_map(|word| self.words.get(&word)?.stores.last());
+        let stores = line.words().filter_map(|word| self.words.get(&word)?.stores.last());
         self.threads[core].unfenced.extend(stores);
     }
 

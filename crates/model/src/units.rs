@@ -71,6 +71,12 @@ impl Line {
         Word(self.0 * LINE_WORDS)
     }
 
+    /// The line's words, in order.
+    #[inline]
+    pub fn words(self) -> impl Iterator<Item = Word> {
+        (0..LINE_WORDS).map(move |place| Word(self.first_word().0 + place))
+    }
+
     /// The line's place in its page, 0 to 63.
     #[inline]
     pub fn place_in_page(self) -> u64 {
