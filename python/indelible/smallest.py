@@ -8,7 +8,6 @@ transactions begin in the same way.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -41,14 +40,16 @@ def smallest(campaign: Campaign, violation: dict[str, Any], done: Done) -> dict[
 
 
 def _found(like: Campaign, done: Done) -> dict[str, Any] | None:
-    right = 0
+    # For each number of cores, the transactions of each that were tried and found right. Not every
+    # total can be shared out among any number of cores.
+    right: dict[int, int] = {}
     for batch in _short(like):
         for one, answer in zip(batch, done(batch), strict=True):
             if answer["violations"]:
                 # A number of transactions between the one before and this one may be enough.
-                shorter = _cut_short(one, done, right // _counts(one.experiment)[0])
+                shorter = _cut_short(one, done, right.get(_counts(one.experiment)[0], 0))
                 return shorter or {"campaign": one, "answer": answer}
-        right = math.prod(_counts(batch[0].experiment))
+        right |= dict(_counts(one.experiment) for one in batch)
     return _cut_short(like, done)
 
 

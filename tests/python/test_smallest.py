@@ -50,6 +50,17 @@ def test_the_shortest_run_on_the_fewest_cores_is_found() -> None:
     assert not any(one.mutants for one in tried)
 
 
+def test_only_what_was_tried_is_taken_to_be_right() -> None:
+    """Before 24 transactions of three cores come 16, which three cores cannot share."""
+    asked = replace(ASKED, experiment=replace(ASKED.experiment, cores=3))
+    for least in (5, 6, 7, 8):
+        found, _ = looked_for(
+            lambda one, least=least: one.cores == 3 and one.txs >= least and one.seed == 3, asked
+        )
+        assert found is not None
+        assert size(found["campaign"]) == (3 * least, 3, 3)
+
+
 def test_a_run_that_breaks_late_is_cut_short() -> None:
     found, tried = looked_for(lambda one: one.cores == 2 and one.seed == 5 and one.txs >= 137)
     assert found is not None
