@@ -169,6 +169,25 @@ def test_the_command_writes_a_trace(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.pftrace", "silo-hash.pftrace"]
 
 
+def test_the_trace_of_a_design_in_a_file_lies_where_one_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for kind, name in (("design", "mine"), ("order", "fences")):
+        assert main(["new", kind, name]) == 0
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    for design, stem in (
+        ("elsewhere/mine.py", "mine"),
+        ("undo@elsewhere/fences.py", "undo@fences"),
+    ):
+        words = f"trace --design {design} --workload hash --cores 1 --txs 20 --for 1us"
+        assert main(words.split()) == 0
+        assert f"{stem}-hash.pftrace" in capsys.readouterr().out
+        assert (tmp_path / f"{stem}-hash.pftrace").stat().st_size > 0
+
+
 def test_of_nothing_no_file_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

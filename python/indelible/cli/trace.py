@@ -8,6 +8,7 @@ import sys
 from indelible import timeline
 from indelible.cli import complain, options, outputs
 from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START, InputError
+from indelible.scripts import called
 from indelible.timeline import Timeline
 
 HELP = "what happens during part of a run, for Perfetto or as a list"
@@ -88,7 +89,8 @@ def call(args: argparse.Namespace) -> int:
         path = args.out
         if path is None and not (args.list or args.json):
             run = answer.data["run"]
-            path = f"{run['design']}-{run['workload']}.pftrace"
+            # A design in a file is called as it is in tables: a path names no file in this folder.
+            path = f"{called(run['design'])}-{run['workload']}.pftrace"
             options.require_writable("--out", path)
         if answer.interrupted:
             # No file is written of an interrupted recording.
