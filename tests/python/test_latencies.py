@@ -13,6 +13,7 @@ import indelible
 from conftest import needs_core
 from indelible import latencies
 from indelible.plots import latencies as latencies_plot
+from indelible.text import run as run_text
 
 Command = Callable[..., tuple[int, str, str]]
 ASKED = ("compare", "--designs", "native,silo", "--workloads", "hash,btree", "--no-crash")
@@ -74,6 +75,16 @@ def test_a_percentile_takes_a_commit_that_is_slower(command: Command) -> None:
         (row,) = (line.split() for line in shown.splitlines() if line.startswith("hash"))
         # Behind the names, the transaction and the mean, and before the slowest.
         assert [cell != "-" for cell in row[4:-1]] == [True] * told + [False] * (4 - told)
+
+
+@needs_core
+def test_a_run_shows_the_percentiles_that_a_comparison_does() -> None:
+    cases = ((9, "p75"), (10, "p90"), (99, "p90"), (100, "p99"), (9_999, "p99.9"))
+    for txs, last in (*cases, (10_000, "p99.99")):
+        answer = indelible.run("native", "array", cores=1, txs=txs, latencies=True)
+        shown = run_text.run(answer, 200).splitlines()
+        (told,) = (line.split() for line in shown if line.startswith("latencies"))
+        assert told[-2] == last
 
 
 def test_only_what_needs_distributions_asks_for_them(command: Command, fake: ModuleType) -> None:

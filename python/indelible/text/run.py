@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indelible.jobs import portable
+from indelible.latencies import is_told
 from indelible.metrics import transactions
 from indelible.results import Run
 from indelible.text import (
@@ -51,7 +52,7 @@ def run(answer: Run, width: int | None = None) -> str:
     until = ", until durable" if row["durability"] == "asynchronous" else ""
     say("commit", f"{_latency(latency)} cycles{until}; durability {row['durability']}")
     if steps := latency.get("distribution"):
-        told = [q for q in QUANTILES if count * (1 - q) >= 1]
+        told = [q for q in QUANTILES if is_told(q, count)]
         say("latencies", "  ".join(f"p{100 * q:g} {_quantile(steps, q):,}" for q in told))
     shares = percentages(row["stalls"])
     ranked = sorted(shares, key=lambda name: -shares[name])
