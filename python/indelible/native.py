@@ -294,20 +294,25 @@ class Beside:
 
 
 def beside(
-    workloads: Sequence[str],
-    machine: str,
-    settings: Sequence[tuple[str, str]],
-    cores: int,
-    seed: int,
+    workloads: Mapping[str, Sequence[tuple[str, str]]], machine: str, cores: int, seed: int
 ) -> Beside:
-    """Return the measurements that go with a comparison of these workloads on a machine."""
-    loops = {name: loop for name in workloads if (loop := _loop(name, settings)) is not None}
+    """Return the measurements that go with a comparison of workloads, each with its settings."""
+    found = {name: _loop(name, machine, settings) for name, settings in workloads.items()}
+    loops = {name: loop for name, loop in found.items() if loop is not None}
     if not loops:
         raise InputError(
             f"`native` measures the loop of {LOOP}, and none of its kind is compared: "
             f"name {LOOP}, or {LOOP}-cached, {LOOP}-movnti4, ... (`indelible list profiles`)"
         )
-    first = next(iter(loops.values()))
+    of_first, first = next(iter(loops.items()))
+    for name, loop in loops.items():
+        unlike = [key for key in first if key != "variant" and loop[key] != first[key]]
+        if unlike:
+            raise InputError(
+                "`native` measures loops that differ in `variant` alone, and"
+                f" `workload.{unlike[0]}` of {of_first} and {name} is {first[unlike[0]]} and"
+                f" {loop[unlike[0]]}: compare them one at a time"
+            )
     if cores > (available := pool.workers_available()):
         raise InputError(
             f"`native` needs a processor for each of {cores} threads, and this process may use "
@@ -315,7 +320,7 @@ def beside(
         )
     if first["work"] != XORSHIFT:
         raise InputError("`native` draws values by xorshift alone: drop the setting workload.work")
-    array = ELEMENT * _items(machine, settings) // cores
+    array = ELEMENT * int(first["items"]) // cores
     if not ARRAY_MIN <= array <= ARRAY_MAX:
         raise InputError(
             f"`native` measures arrays from 64 KiB to 16 GiB, and that of each thread has {array:,}"
@@ -339,8 +344,13 @@ def beside(
     return Beside(Logging(tuple(words.items())), variants)
 
 
-def _loop(workload: str, settings: Sequence[tuple[str, str]]) -> dict[str, str] | None:
-    """Return the loop's parameters (defaults, profile's, user's); None for other workloads."""
+def _loop(
+    workload: str, machine: str, settings: Sequence[tuple[str, str]]
+) -> dict[str, str] | None:
+    """Return the loop's parameters (defaults, profile's, user's); None for other workloads.
+
+    Among them is `items`, which is the machine's unless set.
+    """
     profile = next((row for row in catalog("profiles") if row["name"] == workload), None)
     if LOOP not in (workload, profile and profile["workload"]):
         return None
@@ -354,10 +364,10 @@ def _loop(workload: str, settings: Sequence[tuple[str, str]]) -> dict[str, str] 
             among = ", ".join(closest_first(asked, param["choices"]))
             raise InputError(f"workload.{param['name']} cannot be `{asked}`; there are: {among}")
         loop[param["name"]] = asked
-    return loop
+    return loop | {"items": _items(machine, settings)}
 
 
-def _items(machine: str, settings: Sequence[tuple[str, str]]) -> int:
+def _items(machine: str, settings: Sequence[tuple[str, str]]) -> str:
     """Return the number of elements of the array on a machine."""
     items = "workload.items"
     own = [p for p in settings if p[0] == items or not p[0].startswith(("design.", "workload."))]
@@ -365,4 +375,4 @@ def _items(machine: str, settings: Sequence[tuple[str, str]]) -> int:
         machine if "/" in machine or "." in machine else f"machine:{machine}", tuple(own)
     )
     found = (r for r in rows["rows"] if (r["section"], r["key"]) == ("workload", "items"))
-    return int(next(found)["value"])
+    return str(next(found)["value"])

@@ -290,9 +290,7 @@ def compare(
     )
     each_seed = seeds_of(seed, seeds)
     plan = _plan(chosen, workloads, counts, template, scripts)
-    # The loop on this computer's processor has no design, so settings of designs do not apply.
-    of_loops = replace(template, settings=of_cell(template.settings, "", "", chosen))
-    loops = _native(workloads, of_loops, counts, metric) if native else {}
+    loops = _native(chosen, workloads, template, counts, metric) if native else {}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
     campaigns = sampled(plan, durability) if crash else {}
 
@@ -554,13 +552,20 @@ def _plan(
 
 
 def _native(
-    workloads: tuple[str, ...], template: Experiment, counts: tuple[int | None, ...], metric: str
+    designs: tuple[str, ...],
+    workloads: tuple[str, ...],
+    template: Experiment,
+    counts: tuple[int | None, ...],
+    metric: str,
 ) -> dict[int | None, Beside]:
     if metric != NATIVE_METRIC:
         raise InputError(f"`native` measures {NATIVE_METRIC} alone, and not the metric {metric}")
     if None in counts:
         raise InputError("`native` needs `cores`, 1 or more: as many threads are measured")
-    asked = (workloads, template.machine, template.settings)
+    # The loop on this computer's processor has no design, so settings of designs do not apply.
+    compared = (*designs, *workloads)
+    settings = {name: of_cell(template.settings, "", name, compared) for name in workloads}
+    asked = (settings, template.machine)
     return {count: beside(*asked, count, template.seed) for count in counts if count is not None}
 
 

@@ -149,6 +149,17 @@ def test_a_comparison_has_a_column_of_this_processor(command: Command, fake: Mod
     assert "measured on A Processor (family 6, model 143), in DRAM" in shown
 
 
+def test_settings_of_one_workload_or_design_are_no_others(
+    command: Command, fake: ModuleType
+) -> None:
+    words = [*COMPARED, "--workloads", "hash,logcache", "--cores", "1", "--native"]
+    of_all = ["--set", "silo.pm.tWRITE=200ns", "--set", "hash.operations=2"]
+    of_loop = ["--set", "logcache.entries_per_fence=8", "--set", "logcache.items=50000"]
+    assert command(*words, *of_all, *of_loop)[0] == 0
+    (request,) = [request for kind, request in fake.asked if kind == "native"]
+    assert (request["entries"], request["arrays"]) == ([8], ["195KiB"])
+
+
 def test_what_was_measured_is_among_the_rows_of_a_file(command: Command, tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     words = [*COMPARED, *LOOPS, "--cores", "1", "--native", "--csv", str(rows)]
@@ -183,6 +194,10 @@ def test_an_instruction_that_is_missing_is_named(command: Command) -> None:
         (
             [*LOOPS, "--cores", "1", "--set", "workload.entries_per_fence=3"],
             "workload.entries_per_fence cannot be `3`; there are: 1, 8",
+        ),
+        (
+            [*LOOPS, "--cores", "1", "--set", "logcache-movdir64b.entries_per_fence=8"],
+            "`workload.entries_per_fence` of logcache-cached and logcache-movdir64b is 1 and 8",
         ),
     ],
 )
