@@ -81,9 +81,9 @@ model::params! {
         /// written again with the next group (ours: left; specs/remapping.md 1.6).
         journal = "pad" of ["pad", "rewrite"];
         /// When the journal has the record of a consolidation: with a commit or with others in one
-        /// line, unless a core waits for the page or for a slot, or at once and in a line of its
+        /// line, unless a core waits for the page or lacks a slot, or at once and in a line of its
         /// own (section 4.1.2: records are written when the buffer is full or asked for; for one
-        /// that nobody waits for nobody asks).
+        /// whose page and slot nobody needs nobody asks).
         switch_records = "together" of ["together", "alone"];
         /// Percent of the ring from which on there is a checkpoint (ours: half).
         checkpoint_percent = 50 in 1..=100, tight [1, 1, 100, 100];
