@@ -173,6 +173,11 @@ pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
         Failure::Host(error) => InputError::no_room(&error, ": lower pm.device_size"),
         Failure::Raised(text) => InputError::new(text),
         Failure::Deadlock(stuck) => defect(resolved, &format!("deadlock: {stuck}")),
+        Failure::OutOfTurn(stuck) => InputError::new(format!(
+            "{} cannot keep the order of the trace, in which one thread stores before another ends \
+             its transaction: {stuck}; take another design, or drop the trace's line `interleaved`",
+            resolved.design.card.name
+        )),
     }
 }
 

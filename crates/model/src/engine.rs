@@ -171,6 +171,10 @@ pub enum Failure {
     /// Every core waits and nothing is due, or events follow each other and no core goes on, or
     /// booting does not end. Each is a defect of the design.
     Deadlock(String),
+    /// Every core waits and nothing is due, since the program has threads go on in an order in
+    /// which a store of one comes before the end of another's transaction, and the design has the
+    /// store wait for that end.
+    OutOfTurn(String),
     /// A script raised this error about the image from which the machine was to boot.
     Raised(String),
 }
@@ -426,7 +430,11 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
             if stuck.is_empty() || cancelled || machine.is_done() {
                 return Ok(cancelled);
             }
-            return Err(Failure::Deadlock(stuck.join(", ") + ", and nothing is due"));
+            let stuck = stuck.join(", ");
+            return Err(match machine.is_out_of_turn() {
+                true => Failure::OutOfTurn(stuck),
+                false => Failure::Deadlock(stuck + ", and nothing is due"),
+            });
         };
         let resumed = {
             let _on_host = D::ON_HOST_STACK.then_some(OnHost);

@@ -67,6 +67,11 @@ impl Turns {
         None
     }
 
+    /// The cores that wait for their turns.
+    pub fn waiting(&self) -> impl Iterator<Item = CoreId> {
+        self.waiting.iter().map(|&(core, _)| core)
+    }
+
     /// Begins the next turn, and returns the core that waits for it, if any.
     pub fn pass(&mut self, at: Cycle) -> Option<CoreId> {
         self.now += 1;

@@ -507,6 +507,16 @@ impl<D: Design> Machine<D> {
         })
     }
 
+    /// Whether the order of turns may be why no core goes on: the design has a core wait before a
+    /// store, and a core in the middle of a transaction, which it may have to end first, waits for
+    /// its turn.
+    pub(crate) fn is_out_of_turn(&self) -> bool {
+        let before_store = |hook| matches!(hook, "claim" | "store");
+        let mut unanswered = self.cores.iter().filter_map(|(_, core)| core.unanswered);
+        unanswered.any(|(hook, _)| before_store(hook))
+            && self.turns.waiting().any(|id| self.cores[id].tx.is_some())
+    }
+
     /// Parks a core until it is woken, or lets it go on if it was woken already.
     pub(crate) fn park(&mut self, id: CoreId, stall: Stall) {
         let core = &mut self.cores[id];

@@ -146,7 +146,9 @@ impl Cut<'_> {
             Err(Failure::Raised(text)) => Left::Raised(text),
             Err(Failure::Stopped(Stop::Input(text))) => Left::Refused(text),
             Err(Failure::Host(error)) => return Err(InputError::no_room(&error, "")),
-            Err(Failure::Stopped(stop)) => panic!("a program of a litmus test: {stop:?}"),
+            Err(failure @ (Failure::Stopped(_) | Failure::OutOfTurn(_))) => {
+                panic!("a program of a litmus test: {failure:?}")
+            }
         })
     }
 

@@ -277,3 +277,60 @@ fn flushes_leave_a_core_one_a_cycle() {
     let sent: Vec<u64> = happened("arriving", "data").iter().map(|(from, _)| *from).collect();
     assert_eq!(sent[1..], [sent[0] + 1, sent[0] + 2]);
 }
+
+/// Two transactions that overlap, on two lines of one page, and a store beside a transaction, to
+/// its line.
+const OVERLAPPING: [&str; 2] = [
+    "
+    region 0x10000 8192
+    interleaved
+    measured
+    begin
+    store 0x10000 1
+    thread 1
+    begin
+    store 0x10080 2
+    thread 0
+    store 0x10100 1
+    commit
+    thread 1
+    commit",
+    "
+    region 0x10000 8192
+    interleaved
+    measured
+    begin
+    store 0x10000 1
+    thread 1
+    store 0x10008 2
+    thread 0
+    commit",
+];
+
+/// The store would wait for the end of the transaction, which comes after it.
+#[test]
+fn an_order_that_a_design_cannot_keep_is_refused() {
+    let cannot = |design, trace| match (design, trace) {
+        ("shadow-paging", _) => true,
+        ("ssp", trace) => trace == OVERLAPPING[1],
+        _ => false,
+    };
+    for trace in OVERLAPPING {
+        for design in ["silo", "undo-log", "ssp", "shadow-paging"] {
+            let line = format!("{design} replay machine=tiny cores=2");
+            for how in [lab::run as Ask, lab::crash as Ask] {
+                let refused = ask(&line, trace, how).err().map(|error| error.text);
+                let Some(text) = refused else {
+                    assert!(!cannot(design, trace), "{line}: {trace}");
+                    continue;
+                };
+                assert!(cannot(design, trace), "{line}: {text}");
+                assert!(text.contains(" cannot keep the order of the trace, in which"), "{text}");
+            }
+        }
+    }
+    // No rule is to blame for it.
+    let line = "shadow-paging replay machine=tiny cores=2 without=use_up_number";
+    let text = ask(line, OVERLAPPING[0], lab::crash).expect_err("it cannot be kept").text;
+    assert!(text.starts_with("shadow-paging cannot keep the order of the trace"), "{text}");
+}
