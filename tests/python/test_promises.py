@@ -65,6 +65,32 @@ def test_an_asynchronous_design_is_held_to_what_it_says(
     assert verdict.kind == {"event": "ok", "never": "untested"}.get(when, "fail")
 
 
+def test_what_was_announced_too_early_is_shown_in_a_timeline() -> None:
+    """Counting crash points does not end at the first of such violations."""
+    from indelible.templates.design import Template
+
+    class Early(Template):
+        durability = "asynchronous"
+
+        def store(self, store: design.Store, below: design.Below) -> object:
+            if store.tx is not None and store.tx % 3 == 0:
+                below.durable(store.core, store.tx, store.at)
+            return super().store(store, below)
+
+    asked = ("hash", "tiny")
+    crash = indelible.crash(Early, *asked, txs=30)
+    told = [row for row in crash.violations if row["text"].startswith("announcement")]
+    assert len(told) > 1
+    for row in told:
+        timeline = indelible.trace(Early, *asked, event=row["event"], txs=30)
+        assert timeline.data["cut"] == row["cycle"]
+        assert not timeline.interrupted
+    with pytest.raises(indelible.InputError, match="no event 100000"):
+        indelible.trace(Early, *asked, event=100_000, txs=30)
+    sampled = indelible.crash(Early, *asked, txs=30, points=40)
+    assert sampled.data["crash_points"] == crash.data["crash_points"]
+
+
 def test_who_takes_what_is_evicted_and_announces_nothing_is_not_called_crash_safe(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -319,11 +319,16 @@ impl Probe {
 
     /// Notes that the design announced a transaction of a core, and those before it, as durable.
     pub fn announced(&mut self, at: Cycle, core: CoreId, tx: TxId, durable: &Contents) {
-        if let Err(text) = self.oracle.announce(core, tx, durable) {
-            // No image shows this violation.
+        let announced = self.oracle.announce(core, tx, durable);
+        if let Err(text) = announced
+            && !matches!(self.campaign.points, Points::Count)
+        {
+            // No image shows this violation. It is told of the crash point that follows at once.
             self.order = 0;
             self.early.clear();
+            let before = self.violations.len();
             self.report(at, None, text, None);
+            self.violations.iter_mut().skip(before).for_each(|told| told.point += 1);
         }
     }
 

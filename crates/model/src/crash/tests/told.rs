@@ -116,7 +116,13 @@ fn an_announcement_of_what_may_store_more_is_told() {
     probe.announced(Cycle(3), CoreId(0), TxId(1), &memory);
     let [found] = &probe.violations[..] else { panic!("{:?}", probe.violations) };
     assert!(found.text.starts_with("announcement: transaction 1 of core 0"), "{}", found.text);
-    assert_eq!((found.point, found.order, found.at), (9, 0, Cycle(3)));
+    assert_eq!((found.point, found.order, found.at), (10, 0, Cycle(3)), "the one that follows");
+    // A campaign that only counts is not ended by what it finds.
+    probe.violations.clear();
+    probe.campaign.points = Points::Count;
+    probe.oracle.begin(CoreId(0), TxId(2));
+    probe.announced(Cycle(4), CoreId(0), TxId(2), &memory);
+    assert!(probe.violations.is_empty());
 }
 
 /// The images of one crash point may take longer than the caller that cancelled the campaign waits.
