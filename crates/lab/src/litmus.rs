@@ -7,6 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use designs::Entry;
+use model::design::Needs;
 use model::engine::Control;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -106,12 +107,17 @@ impl Request {
         let named = said.machine.into_iter();
         let named = named.map(|(path, text)| Ok((machines::own_path(&path)?, text)));
         let machine = named.collect::<Result<Vec<_>, InputError>>()?;
-        let has_domain = machine.iter().any(|(path, _)| path == cut::DOMAIN);
-        let missing = spec::missing_domain(entry.card.needs, &tiny.config);
-        if let Some((domain, _)) = missing.filter(|_| has_domain) {
+        let is_asked = |field: &&str| machine.iter().any(|(path, _)| path == field);
+        let asked: Vec<&str> = cut::SURVIVAL.into_iter().filter(is_asked).collect();
+        if let Some((domain, _)) = spec::missing_domain(entry.card.needs, &tiny.config)
+            && !asked.is_empty()
+        {
+            let energy =
+                if entry.card.needs == Needs::Eadr { " with energy for caches" } else { "" };
             return Err(InputError::new(format!(
-                "{name} needs the durability domain {domain}; leave controller.domain out, or name \
-                 other hardware with --order"
+                "{name} needs the durability domain {domain}{energy}; leave {} out, or name other \
+                 hardware with --order",
+                asked.join(" and ")
             )));
         }
         let hardware = Hardware { settings, machine, ..Hardware::of(entry) };

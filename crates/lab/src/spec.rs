@@ -446,17 +446,25 @@ fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<
     }
     let missing = missing_domain(design.card.needs, &machine.config);
     let Some((wanted, index)) = missing else { return };
+    let has_domain = machine.config.controller.domain == index;
     machine.config.controller.domain = index;
     let mut energy = String::new();
     if design.card.needs == Needs::Eadr && !machine.config.caches_survive() {
         let given = machine.config.controller.flush_bytes;
         machine.config.controller.flush_bytes = Config::default().controller.flush_bytes;
-        energy = format!(", with energy for every cache (controller.flush_bytes is {given})");
+        energy = format!("energy for every cache (controller.flush_bytes is {given})");
     }
-    notes.push(format!(
-        "{} needs the durability domain {wanted}, which it brings to machine {}{energy}",
-        design.card.name, machine.name
-    ));
+    let (name, machine) = (design.card.name, &machine.name);
+    notes.push(match (has_domain, energy.as_str()) {
+        (true, _) => format!("{name} needs caches that survive, and brings machine {machine} {energy}"),
+        (_, "") => {
+            format!("{name} needs the durability domain {wanted}, which it brings to machine {machine}")
+        }
+        _ => format!(
+            "{name} needs the durability domain {wanted}, which it brings to machine {machine}, with \
+             {energy}"
+        ),
+    });
 }
 
 /// Notes what the user has asked for under which the design cannot keep its promise.
@@ -517,15 +525,14 @@ fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<Stri
     ));
 }
 
-/// The name and the number of the domain that is needed, if the machine's does not suffice. A
-/// global persistent flush keeps caches if there is energy for its first phase, however little.
+/// The name and the number of the domain that is needed, if the machine's does not suffice or has
+/// no energy for what it is to save. A global persistent flush keeps caches, too, if there is
+/// energy for its first phase, however little.
 pub fn missing_domain(needs: Needs, config: &Config) -> Option<(&'static str, u64)> {
-    let domain = config.domain();
-    let flushes_caches = domain == Domain::Gpf && config.caches_survive();
     let (enough, wanted) = match needs {
         Needs::Nothing => return None,
-        Needs::Adr => (domain != Domain::Media, ("adr", 1)),
-        Needs::Eadr => (domain == Domain::Eadr || flushes_caches, ("eadr", 2)),
+        Needs::Adr => (config.domain() != Domain::Media, ("adr", 1)),
+        Needs::Eadr => (config.caches_survive(), ("eadr", 2)),
     };
     (!enough).then_some(wanted)
 }

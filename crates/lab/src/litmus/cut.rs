@@ -18,7 +18,10 @@ use crate::{machines, scripts, spec};
 type Pairs = [(String, String)];
 
 /// The parameter that says what survives a power failure.
-pub const DOMAIN: &str = "controller.domain";
+const DOMAIN: &str = "controller.domain";
+
+/// The parameters of which hardware may need more than was asked for: the domain, and the energy.
+pub const SURVIVAL: [&str; 2] = [DOMAIN, "controller.flush_bytes"];
 
 /// Ordering hardware as it was asked for: what is said here holds in every run.
 #[derive(Clone)]
@@ -109,7 +112,7 @@ pub enum Left {
     Stuck(String),
     /// A script raised an error.
     Raised(String),
-    /// The hardware says that the run does not fit it.
+    /// The run does not fit the hardware, as that says itself, or the machine has too few cores.
     Refused(String),
     /// The user cancelled it.
     Cancelled,
@@ -124,6 +127,13 @@ impl Cut<'_> {
     /// # Panics
     /// When its programs cannot run, which is a defect.
     pub fn left(self, cancelled: &Arc<AtomicBool>) -> Result<Left, InputError> {
+        let limit = self.config.core.cores_max;
+        if u64::from(self.cores) > limit {
+            return Ok(Left::Refused(format!(
+                "a core for each of {} threads is needed, and core.cores_max is {limit}",
+                self.cores
+            )));
+        }
         let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
         let outcome = scripts::or_raised(|| self.run(&control));
         // A run that was cut short says nothing.
