@@ -66,13 +66,22 @@ impl Choices {
     }
 
     /// Returns which bytes of the write that has just arrived are there, one bit a byte, if its
-    /// cells may be in the middle of it: those of some words. Where every combination of writes is
-    /// tried, all bytes are.
-    pub fn torn(&mut self) -> u64 {
-        let Kind::Random(seed) = self.kind else { return u64::MAX };
+    /// cells may be in the middle of it: those of some words. `words` are those that it changes,
+    /// one bit a word.
+    pub fn torn(&mut self, words: u8) -> u64 {
+        let Kind::Random(seed) = self.kind else { return self.some_of(words).unwrap_or(u64::MAX) };
         let there = torn(mix(!seed ^ self.asked as u64));
         *self.answers.last_mut().expect("it has arrived") = there;
         there
+    }
+
+    /// Returns the bytes that are there of a write that the cells are in the middle of, one bit a
+    /// byte, where every combination is tried, of the words that it changes, too; none elsewhere.
+    pub fn some_of(&mut self, words: u8) -> Option<u64> {
+        let Kind::Every = self.kind else { return None };
+        let changed = (0..8).filter(|place| words >> place & 1 == 1);
+        let lacking = changed.filter(|_| !self.arrived()).fold(0, |all, place| all | 1 << place);
+        Some(!spread(lacking))
     }
 
     /// Whether an earlier image that was asked about is made of the same answers as this one.
@@ -134,7 +143,7 @@ mod tests {
         let mut seen = Vec::new();
         for seed in 0..256 {
             choices.at_random(mix(seed));
-            let there = if choices.arrived() { choices.torn() } else { 0 };
+            let there = if choices.arrived() { choices.torn(u8::MAX) } else { 0 };
             assert_eq!(choices.are_known(), seen.contains(&there), "{there:x}");
             seen.push(there);
         }

@@ -6,7 +6,7 @@ use crate::config::Domain;
 use crate::controller::Notify;
 use crate::design::{Below, Design, Gasp};
 use crate::device::Write;
-use crate::image::{Image, PowerLoss};
+use crate::image::{Image, PowerLoss, apply_masked};
 use crate::oracle::Early;
 use crate::units::{Cycle, Line, LineMap, mix, spread};
 
@@ -37,7 +37,7 @@ pub fn fail<'i, D: Design>(
     let is_media = below.shape.config.domain() == Domain::Media;
     // A write that the cells are in the middle of is older than any that arrives early.
     if is_media {
-        tear(at, below, &mut image, seed);
+        tear(at, below, &mut image, seed, choices);
     }
     // If nothing of the design survives, what it does when it is told of a write does not survive
     // either.
@@ -99,7 +99,7 @@ pub(super) fn arrive_early(
             stopped.insert(write.line);
             continue;
         }
-        let there = if is_media { choices.torn() } else { u64::MAX };
+        let there = if is_media { choices.torn(new_words(image, write)) } else { u64::MAX };
         let part = Write { mask: write.mask & there, ..write.clone() };
         if part.mask != write.mask {
             stopped.insert(write.line);
@@ -110,11 +110,27 @@ pub(super) fn arrive_early(
 }
 
 /// Leaves some of the words of each write that the cells were in the middle of.
-fn tear<E: Copy>(at: Cycle, below: &Below<E>, image: &mut Image<'_>, seed: u64) {
+fn tear<E: Copy>(
+    at: Cycle,
+    below: &Below<E>,
+    image: &mut Image<'_>,
+    seed: u64,
+    choices: &mut Choices,
+) {
     for write in below.memory.being_programmed(at) {
-        let torn = spread(mix(seed ^ mix(write.line.0)) as u8);
-        image.set_line(write.line, &write.data, write.mask & torn).expect("the power is on");
+        let any = || spread(mix(seed ^ mix(write.line.0)) as u8);
+        let there = choices.some_of(new_words(image, write)).unwrap_or_else(any);
+        image.set_line(write.line, &write.data, write.mask & there).expect("the power is on");
     }
+}
+
+/// Returns the words of a line, one bit a word, that a write would change.
+fn new_words(image: &Image<'_>, write: &Write) -> u8 {
+    let before = *image.line(write.line);
+    let mut after = before;
+    apply_masked(&mut after, &write.data, write.mask);
+    let words = before.as_chunks::<8>().0.iter().zip(after.as_chunks::<8>().0);
+    words.enumerate().fold(0, |all, (place, (old, new))| all | u8::from(old != new) << place)
 }
 
 /// Saves, with the energy left, what the queues before memory and then the caches hold: the lines

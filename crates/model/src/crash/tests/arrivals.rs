@@ -4,6 +4,7 @@ use super::super::failure::arrive_early;
 use super::*;
 use crate::device::Write;
 use crate::meters::Class;
+use crate::units::spread;
 
 /// Returns what each line holds in every image that writes to the first words of lines, in their
 /// order, can leave if some arrive early. A write of 0 cannot have arrived.
@@ -87,6 +88,29 @@ fn of_a_line_the_cells_may_have_a_part_of_the_last_write_that_arrived() {
     assert!(has(&|[first, second]| first.contains(&0) && first.contains(&1) && is_whole(second)));
     assert!(has(&|[first, _]| first.contains(&1) && first.contains(&2)));
     assert!(has(&|[first, second]| is_whole(first) && !is_whole(second)));
+}
+
+/// Where every combination is tried, so is each set of the words that a write changes.
+#[test]
+fn every_combination_has_every_part_of_a_write() {
+    let durable = Contents::new(0, 4096).expect("room");
+    // The second word is what the cells hold.
+    let mut data = [1; 64];
+    data[8..16].fill(0);
+    let write = Write { mask: spread(0b111), ..Write::whole(Line(0), data, Class::Data) };
+    let (mut choices, mut seen) = (Choices::every(), Vec::new());
+    loop {
+        let mut image = Image::over(&durable);
+        arrive_early(vec![(&write, true)], true, &mut image, &mut choices, &mut Vec::new());
+        seen.push([0, 1, 2].map(|place| image.word(Word(place)) & 0xff));
+        if choices.next(0) {
+            break;
+        }
+    }
+    seen.sort_unstable();
+    let parts = [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]];
+    // The first is also the image in which the write has not arrived.
+    assert_eq!(seen, [&parts[..1], &parts[..]].concat());
 }
 
 /// The write of a flush of a clean line has no bytes, and a line may be torn so that none of it is
