@@ -83,6 +83,35 @@ def test_the_domain_that_is_told_is_the_one_that_is_run() -> None:
     assert text.startswith("bbb needs the durability domain adr; leave controller.domain out")
 
 
+def test_a_machine_with_too_little_energy_or_too_few_cores_is_refused() -> None:
+    for words in ({}, {"controller.domain": "eadr"}, {"controller.domain": "gpf"}):
+        asked = {**words, "controller.flush_bytes": "63B"}
+        text = refused(lambda asked=asked: indelible.litmus(orders="eadr", set=asked))
+        said = " and ".join(asked)
+        assert text.startswith("eadr needs the durability domain eadr with energy for caches")
+        assert f"; leave {said} out, or" in text
+    rows = indelible.litmus(orders="x86", set={"core.cores_max": 1}).data["rows"]
+    for row in rows:
+        assert (row["runs"] == 0) == (row["refusal"] is not None), row
+    text = "a core for each of 3 threads is needed, and core.cores_max is 1"
+    assert [row["refusal"] for row in rows if row["test"] == "third_core"] == [text]
+
+
+@pytest.mark.parametrize("order", ["x86", "hops", "dpo"])
+def test_where_only_cells_survive_any_words_of_a_write_may(order: str, tmp_path: Path) -> None:
+    stores = "".join(f"store {name} 1\n" for name in "ABC")
+    for there in range(8):
+        image = " ".join(f"{name}={there >> place & 1}" for place, name in enumerate("ABC"))
+        path = tmp_path / f"{there}.litmus"
+        path.write_text(f"line A B C\nthread\n{stores}order\nimage {image}\n", encoding="utf-8")
+    tests = [tmp_path / f"{there}.litmus" for there in range(8)]
+    rows = indelible.litmus(tests, orders=order, set={"controller.domain": "media"}).data["rows"]
+    assert {(row["seen"], row["sampled"]) for row in rows} == {(True, 0)}
+    # A controller keeps stores to one line in their order, and cells that survive it have all.
+    rows = indelible.litmus(tests, orders=order).data["rows"]
+    assert [row["test"] for row in rows if row["seen"]] == ["0", "1", "3", "7"]
+
+
 def test_threads_stay_where_the_hardware_does_not_let_them_move() -> None:
     text = refused(lambda: indelible.litmus(orders="hops", set={"core.migrate": 1}))
     assert text.startswith("hops keeps what belongs to a transaction beside its core")
