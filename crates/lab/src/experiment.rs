@@ -173,9 +173,10 @@ pub fn failed(failure: Failure, resolved: &Resolved) -> InputError {
         Failure::Host(error) => InputError::no_room(&error, ": lower pm.device_size"),
         Failure::Raised(text) => InputError::new(text),
         Failure::Deadlock(stuck) => defect(resolved, &format!("deadlock: {stuck}")),
-        Failure::OutOfTurn(stuck) => InputError::new(format!(
-            "{} cannot keep the order of the trace, in which one thread stores before another ends \
-             its transaction: {stuck}; take another design, or drop the trace's line `interleaved`",
+        Failure::OutOfTurn(core) => InputError::new(format!(
+            "{} cannot keep the order of the trace: a store of {core} waits for the end of a \
+             transaction that ends later in it; take another design, or a trace without the line \
+             `interleaved`",
             resolved.design.card.name
         )),
     }

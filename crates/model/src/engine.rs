@@ -172,9 +172,9 @@ pub enum Failure {
     /// booting does not end. Each is a defect of the design.
     Deadlock(String),
     /// Every core waits and nothing is due, since the program has threads go on in an order in
-    /// which a store of one comes before the end of another's transaction, and the design has the
-    /// store wait for that end.
-    OutOfTurn(String),
+    /// which a store of this core comes before the end of another's transaction, and the design has
+    /// the store wait for that end.
+    OutOfTurn(CoreId),
     /// A script raised this error about the image from which the machine was to boot.
     Raised(String),
 }
@@ -430,10 +430,9 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
             if stuck.is_empty() || cancelled || machine.is_done() {
                 return Ok(cancelled);
             }
-            let stuck = stuck.join(", ");
-            return Err(match machine.is_out_of_turn() {
-                true => Failure::OutOfTurn(stuck),
-                false => Failure::Deadlock(stuck + ", and nothing is due"),
+            return Err(match machine.out_of_turn() {
+                Some(core) => Failure::OutOfTurn(core),
+                None => Failure::Deadlock(stuck.join(", ") + ", and nothing is due"),
             });
         };
         let resumed = {

@@ -507,14 +507,16 @@ impl<D: Design> Machine<D> {
         })
     }
 
-    /// Whether the order of turns may be why no core goes on: the design has a core wait before a
-    /// store, and a core in the middle of a transaction, which it may have to end first, waits for
-    /// its turn.
-    pub(crate) fn is_out_of_turn(&self) -> bool {
-        let before_store = |hook| matches!(hook, "claim" | "store");
-        let mut unanswered = self.cores.iter().filter_map(|(_, core)| core.unanswered);
-        unanswered.any(|(hook, _)| before_store(hook))
-            && self.turns.waiting().any(|id| self.cores[id].tx.is_some())
+    /// Returns the core whose store may come too early in the order of turns, where no core goes
+    /// on: the design has it wait, and a core in the middle of a transaction, which that one may
+    /// have to end first, waits for its turn.
+    pub(crate) fn out_of_turn(&self) -> Option<CoreId> {
+        let is_in_tx = |id| self.cores[id].tx.is_some();
+        let stores = |core: &CoreState| {
+            core.unanswered.is_some_and(|(hook, _)| matches!(hook, "claim" | "store"))
+        };
+        let store = self.cores.iter().find(|(_, core)| stores(core)).map(|(id, _)| id);
+        store.filter(|_| self.turns.waiting().any(is_in_tx))
     }
 
     /// Parks a core until it is woken, or lets it go on if it was woken already.
