@@ -129,6 +129,24 @@ def test_files_that_grow_and_shrink(build: Build) -> None:
     ]
 
 
+@pytest.mark.parametrize("flag", ["-O1", "-D_FILE_OFFSET_BITS=64"])
+@pytest.mark.parametrize("cut", ['truncate("pool", {})', 'ftruncate(open("pool", O_RDWR), {})'])
+def test_a_store_comes_before_the_cut_behind_it(build: Build, flag: str, cut: str) -> None:
+    told = operations(
+        f"""at[25] = 7; if ({cut.format(128)} != 0) return 1;
+        if ({cut.format(8192)} != 0) return 2;
+        at[600] = 8; if ({cut.format(4096)} != 0) return 3;""",
+        build,
+        flag,
+    )
+    assert told == [
+        "bytes 0x100c8 0700000000000000",
+        "bytes 0x100c0 " + "00" * 64,
+        "bytes 0x112c0 0800000000000000",
+        "bytes 0x112c0 " + "00" * 64,
+    ]
+
+
 def test_what_is_no_pool_is_left_alone_however_often_it_is_made_writable(build: Build) -> None:
     build(
         """static int open_files(void)
@@ -216,6 +234,24 @@ def test_what_goes_over_the_seam_of_mappings(build: Build) -> None:
         "bytes 0x10ff0 " + "09" * 16,
         "bytes 0x11000 " + "09" * 16,
         "flush 0x10fc0 64",
+        "flush 0x11000 64",
+        "fence",
+    ]
+
+
+def test_a_sync_is_of_all_that_is_persistent_in_its_range(build: Build) -> None:
+    told = operations(
+        """mmap((char *)at + 4096, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        int file = open("pool", O_RDWR);
+        char *from = mmap(NULL, 16384, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        from = mmap(from + 4096, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+        from[4096] = 5; at[0] = 6; msync(from - 4096, 16384, MS_SYNC);""",
+        build,
+    )
+    assert told == [
+        "bytes 0x11000 05",
+        "bytes 0x10000 0600000000000000",
+        "flush 0x10000 64",
         "flush 0x11000 64",
         "fence",
     ]

@@ -455,8 +455,14 @@ int truncate(const char *name, off_t bytes)
     return failed;
 }
 
+int truncate64(const char *name, off64_t bytes)
+{
+    return truncate(name, bytes);
+}
+
 int ftruncate(int file, off_t bytes)
 {
+    recorder_drain();
     return recorder_resized(file, syscall(SYS_ftruncate, file, bytes));
 }
 

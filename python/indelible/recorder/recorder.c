@@ -472,17 +472,19 @@ void recorder_syncs(uintptr_t at, size_t bytes, struct from from)
     if (thread == NULL)
         return;
     drain(thread);
-    const struct mapping *mapping = mapping_of(at);
-    if (mapping != NULL) {
-        uintptr_t end = at + bytes;
-        for (; at < end && (mapping = mapping_of(at)) != NULL; at = end_of(mapping)) {
-            uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
-            compare_mapping(mapping, at, until, from);
-            size_t offset = offset_of(mapping, at);
-            flush_stored(thread, mapping->memory, offset, offset + (until - at), from);
-        }
-        tell_fence(thread, "fence", from);
+    int is_any = 0;
+    for (const struct mapping *mapping = mappings; mapping < mappings + mapping_count; mapping++) {
+        uintptr_t first = at > mapping->start ? at : mapping->start;
+        uintptr_t end = at + bytes < end_of(mapping) ? at + bytes : end_of(mapping);
+        if (first >= end)
+            continue;
+        compare_mapping(mapping, first, end, from);
+        size_t offset = offset_of(mapping, first);
+        flush_stored(thread, mapping->memory, offset, offset + (end - first), from);
+        is_any = 1;
     }
+    if (is_any)
+        tell_fence(thread, "fence", from);
     ends(thread);
 }
 
