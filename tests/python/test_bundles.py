@@ -88,6 +88,17 @@ def test_a_bundle_has_the_distributions_of_latencies_whatever_is_written(
     assert all(spec["latencies"] for kind, spec in fake.asked if kind == "run")
 
 
+@pytest.mark.parametrize("view", ["--stalls", "--writes", "--latencies", "--usage", "--summary"])
+def test_a_bundle_has_what_a_view_adds(command: Command, view: str) -> None:
+    shown = json.loads(command(*COMPARE, view, "--json")[1])
+    assert command("bundle", "it", "--", *COMPARE, view)[0] == 0
+    kept = json.loads(Path("it/answer.json").read_text(encoding="utf-8"))
+    assert set(kept) == set(shown)
+    (added,) = set(kept) - set(json.loads(command(*COMPARE, "--json")[1]))
+    assert kept[added] == shown[added] != []
+    assert json.loads(command("verify", "it", "--json")[1])["differences"] == []
+
+
 def test_another_answer_is_not(
     command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

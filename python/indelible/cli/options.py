@@ -263,6 +263,12 @@ def listening(hear: Callable[[Any], None]) -> Iterator[None]:
         _listeners.remove(hear)
 
 
+def tell(found: Any) -> None:  # noqa: ANN401
+    """Have the listeners hear an answer."""
+    for hear in _listeners:
+        hear(found)
+
+
 def is_heard() -> bool:
     """Return whether there are listeners; answers must then have everything that `--json` has."""
     return bool(_listeners)
@@ -277,8 +283,7 @@ def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
             raise
         show(interrupt.partial)
         return INTERRUPTED
-    for hear in _listeners:
-        hear(found)
+    tell(found)
     return show(found)
 
 

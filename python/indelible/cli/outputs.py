@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -97,6 +98,18 @@ def check(args: argparse.Namespace) -> None:
             raise InputError(f"{one} and {other} both name {same}: one would replace the other")
 
 
+@dataclass(frozen=True)
+class _Whole:
+    """An answer together with what a view of it adds."""
+
+    answer: Table
+    more: Mapping[str, Any]
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        return {**self.answer.json(), **self.more}
+
+
 def show(
     args: argparse.Namespace,
     answer: Answer,
@@ -107,8 +120,11 @@ def show(
 ) -> None:
     """Print an answer, in JSON together with `more`, and write the files that were asked for."""
     alone = args.csv == STDOUT
+    whole = _Whole(answer, more or {})
+    if more:
+        options.tell(whole)
     if args.json:
-        options.show_json({**answer.json(), **(more or {})})
+        options.show_json(whole.json())
     elif not alone:
         options.show(text(answer))
     if answer.interrupted:
