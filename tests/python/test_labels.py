@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,14 @@ def test_tables_and_figures_have_the_name_and_rows_the_path(
         shown.append("\n".join(tex.splitlines()[1:]))
         # It is made by the file.
         assert "--designs ./mine.py,native" in tex.splitlines()[0]
+    # A view has no metric, and nothing is measured beside it.
+    measured = replace(compared, metric="pm-writes", native={("hash", 1): {}})
+    for view in views[1:]:
+        measured.save_table("it.tex", view)
+        made_by = Path("it.tex").read_text(encoding="utf-8").splitlines()[0]
+        assert f"--{view}" in made_by
+        assert "--metric" not in made_by
+        assert "--native" not in made_by
     swept = indelible.sweep(["./mine.py", "native"], ["hash"], {"seed": [1, 2]}, **asked)
     why = indelible.why(["./mine.py", "native"], ["hash"], fields=["controller.count"], **asked)
     for answer in (swept, why):

@@ -156,6 +156,9 @@ def _command(answer: Comparison) -> str:
 
 def command(answer: Comparison, view: str, *written: str) -> str:
     """Return the command line that repeats it with a view, and writes this."""
+    if view != RATIOS:
+        # A view has no metric, and no column of this computer's processor.
+        answer = replace(answer.by_metric("throughput"), native={})
     flags = {
         f"--{view}": view != RATIOS,
         "--native": answer.native,

@@ -64,7 +64,7 @@ def figure(answer: Reproduction | Reproductions) -> Figure:
     # An order has a row for each point, since the markers would overlap in one row.
     orders = [{name: row} for rows in claims for name, row in rows.items() if not row["unit"]]
     kinds = (
-        (orders, "times the slowest (published: the order)"),
+        (orders, "relative to what is 1.00 (published: the order)"),
         (_of_units(claims, "x"), "factor"),
         (_of_units(claims, "%", "share"), "percent"),
     )
