@@ -180,7 +180,7 @@ class Causes(Shown):
     def is_seen(self, point: Point) -> bool:
         """Return whether a change moves the ratio, or one of the designs, far enough to be told.
 
-        With several seeds the whole confidence interval must be that far.
+        With several seeds the confidence interval must lie on one side of 1, too.
         """
         moved = [self._shifts(point), *(self._effects(point, design) for design in self.designs)]
         return any(map(self._is_sure, moved))

@@ -253,7 +253,8 @@ def moving_notes(answer: Causes) -> list[Note]:
         leaves = "does not leave it as it is" if len(longer) == 1 else "do not leave it as it is"
         told.append(("!", f"{' and '.join(longer)} {leaves}: how long a run is matters (--txs)"))
     if still := len(answer.ranked()) - len(moving):
-        told.append(("*", f"changes that move nothing by {100 * LEAST_SHIFT:g} %: {still}"))
+        unsure = ", or on which the seeds do not agree" if len(answer.sweep.seeds) > 1 else ""
+        told.append(("*", f"changes that move nothing by {100 * LEAST_SHIFT:g} %{unsure}: {still}"))
     return told
 
 
