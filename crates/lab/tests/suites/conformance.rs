@@ -15,8 +15,8 @@ fn small(workload: &str, variant: &str) -> &'static str {
     match workload {
         "bplustree" if is_brief => "txs=15 workload.order=4",
         "bplustree" => "txs=30 workload.order=4",
-        "ctree" | "hashmap" | "sdg" | "sps" if is_brief => "txs=10",
-        "ctree" | "hashmap" | "sdg" | "sps" => "txs=20",
+        "ctree" | "hashmap" | "sps" if is_brief => "txs=10",
+        "ctree" | "hashmap" | "sps" => "txs=20",
         "echo" if is_nested => "txs=3 workload.merge=2 workload.key=16 workload.value=48",
         "echo" => "txs=6 workload.merge=3 workload.key=16 workload.value=48",
         "memcached" if is_nested => {
@@ -27,6 +27,9 @@ fn small(workload: &str, variant: &str) -> &'static str {
         "replay" => "txs=10",
         "scribble" if is_brief => "txs=40",
         "scribble" => "txs=80",
+        // By default the few items of `tiny` are edges between two vertices.
+        "sdg" if is_brief => "txs=10 workload.degree=2",
+        "sdg" => "txs=20 workload.degree=2",
         "sqlite" => "txs=6 workload.rows=20",
         "tpcc" if is_nested => "txs=1 workload.districts=2",
         "tpcc" => "txs=3 workload.districts=2",

@@ -22,7 +22,7 @@ const SMALL: &[&str] = &[
     "probe txs=5 workload.items=200",
     "queue txs=20 workload.contents=padded",
     "rbtree txs=20 workload.alloc_meta=logged workload.count=stored workload.value=8",
-    "sdg txs=20 workload.edges=undirected",
+    "sdg txs=20 workload.edges=undirected workload.degree=2",
     "sps txs=20",
     "sqlite txs=6 workload.rows=20",
     "tpcc txs=6 workload.districts=2 workload.stock=20 workload.lines=2",
