@@ -32,7 +32,8 @@ const NAMES: [&str; 15] = [
 /// How the record of an operation is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Each is equally likely.
+    /// Each of those that there are at the start is equally likely; none that is inserted later is
+    /// chosen.
     Uniform,
     /// Zipf with 0.99, scattered over the records.
     Zipfian,

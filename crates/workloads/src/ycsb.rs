@@ -319,22 +319,18 @@ impl Layout {
 /// Chooses the record of an operation among those that a core knows of.
 #[derive(Clone, Debug)]
 enum Chooser {
-    Uniform,
+    /// Of the records that there are at the start, as YCSB's generator draws them.
+    Uniform { records: u64 },
     /// Zipf over all records that there may be in the end, scattered by a hash.
-    Scrambled {
-        zipf: Zipf,
-        records: u64,
-    },
+    Scrambled { zipf: Zipf, records: u64 },
     /// Zipf, the newest record the most likely.
-    Latest {
-        zipf: Zipf,
-    },
+    Latest { zipf: Zipf },
 }
 
 impl Chooser {
     fn new(distribution: Distribution, records: u64, expected_inserts: u64) -> Chooser {
         match distribution {
-            Distribution::Uniform => Chooser::Uniform,
+            Distribution::Uniform => Chooser::Uniform { records },
             Distribution::Zipfian => {
                 let records = records.saturating_add(expected_inserts);
                 Chooser::Scrambled { zipf: Zipf::scrambled(), records }
@@ -346,7 +342,7 @@ impl Chooser {
     /// An index below `known`.
     fn draw(&mut self, random: &mut Random, known: u64) -> u64 {
         match self {
-            Chooser::Uniform => random.below(known),
+            Chooser::Uniform { records } => random.below(*records),
             Chooser::Scrambled { zipf, records } => {
                 let mut index = fnv(zipf.draw(random)) % *records;
                 let mut redraws = 0;
@@ -496,5 +492,21 @@ impl Client {
         }
         let field = self.random.below(self.layout.count);
         field..field + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// YCSB's generator is made for the records that were loaded.
+    #[test]
+    fn uniform_draws_are_of_the_records_of_the_start() {
+        let mut chooser = Chooser::new(Distribution::Uniform, 10, 1_000);
+        let mut random = Random::new(1, CoreId(0), "ycsb");
+        let mut drawn: Vec<u64> = (0..1_000).map(|_| chooser.draw(&mut random, 500)).collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!(drawn, (0..10).collect::<Vec<u64>>());
     }
 }
