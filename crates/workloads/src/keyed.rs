@@ -33,7 +33,8 @@ macro_rules! shared_params {
                 /// Items at the start, over all cores; 0 means as many as the machine says.
                 items = 0 in 0..=1_000_000_000;
                 /// Whether each core has a structure of its own and takes no lock, or all use one
-                /// behind one lock, taken before the transaction and released after its commit.
+                /// behind a lock, taken before the transaction and released after its commit. In
+                /// `sps` and `ycsb` there are many locks, each of a part of the structure.
                 shared = "private" of ["private", "shared"];
                 $($more)*
             }

@@ -50,9 +50,10 @@ shared_params! {
         /// Which of the pairs an operation takes: uniformly, 80 % of the operations on 15 % of the
         /// pairs (hot), or by YCSB's power law, scattered (zipf).
         distribution = "uniform" of Keys::NAMES;
-        /// Edges that leave a vertex at the start, on average; with it `items` gives the number of
-        /// vertices, which is rounded up to a power of two (ours: 16, and 64 Ki vertices with
-        /// 1,048,576 items).
+        /// Edges that leave a vertex at the start, on average, if no pair is drawn twice: `items`
+        /// divided by it is the number of vertices, rounded up to a power of two (ours: 16, and
+        /// 64 Ki vertices with 1,048,576 items). Of pairs that are drawn twice, with R-MAT one item
+        /// in ten to one in four, there is no edge at the start.
         degree = 16 in 1..=1024;
         /// How the ends of edges are drawn: R-MAT (a few vertices have many edges), or uniformly.
         ends = "rmat" of ["rmat", "uniform"];
