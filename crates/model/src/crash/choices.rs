@@ -75,8 +75,8 @@ impl Choices {
         there
     }
 
-    /// Returns the bytes that are there of a write that the cells are in the middle of, one bit a
-    /// byte, where every combination is tried, of the words that it changes, too; none elsewhere.
+    /// Where every combination is tried, chooses which of the words that a write changes, one bit a
+    /// word, the cells have of it, and returns the bytes that are there, one bit a byte.
     pub fn some_of(&mut self, words: u8) -> Option<u64> {
         let Kind::Every = self.kind else { return None };
         let changed = (0..8).filter(|place| words >> place & 1 == 1);
