@@ -53,7 +53,7 @@ shared_params! {
         /// Edges that leave a vertex at the start, on average, if no pair is drawn twice: `items`
         /// divided by it is the number of vertices, rounded up to a power of two (ours: 16, and
         /// 64 Ki vertices with 1,048,576 items). Of pairs that are drawn twice, with R-MAT one item
-        /// in ten to one in four, there is no edge at the start.
+        /// in ten to three in ten, there is no edge at the start.
         degree = 16 in 1..=1024;
         /// How the ends of edges are drawn: R-MAT (a few vertices have many edges), or uniformly.
         ends = "rmat" of ["rmat", "uniform"];
@@ -390,5 +390,34 @@ impl Program for Toggler {
         let stamp = self.stamps.issue();
         pm.work(OPERATION_WORK);
         locked(pm, self.lock, |pm| pm.tx(|pm| self.graph.toggle(pm, &mut self.heap, pair, stamp)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the description of `degree` says: pairs that are drawn twice are joined and parted.
+    #[test]
+    fn some_items_are_no_edges_at_the_start() {
+        let lacking = |items: u64, is_rmat| {
+            let vertices = (items / 16).next_power_of_two();
+            let pairs = Pairs { seed: 1, vertices, is_rmat };
+            let mut joined = BTreeSet::new();
+            for pair in (0..items).map(|item| pairs.pair(item * 2)) {
+                if !joined.remove(&pair) {
+                    joined.insert(pair);
+                }
+            }
+            1.0 - joined.len() as f64 / items as f64
+        };
+        for items in [12_500, 50_000, 400_000] {
+            assert!(
+                (0.1..0.3).contains(&lacking(items, true)),
+                "{items}: {}",
+                lacking(items, true)
+            );
+        }
+        assert!(lacking(50_000, false) < 0.01);
     }
 }
