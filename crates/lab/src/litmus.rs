@@ -107,13 +107,15 @@ impl Request {
         let named = said.machine.into_iter();
         let named = named.map(|(path, text)| Ok((machines::own_path(&path)?, text)));
         let machine = named.collect::<Result<Vec<_>, InputError>>()?;
+        let (fields, energy) = match entry.card.needs {
+            Needs::Eadr => (&[cut::DOMAIN, cut::ENERGY][..], " with energy for caches"),
+            _ => (&[cut::DOMAIN][..], ""),
+        };
         let is_asked = |field: &&str| machine.iter().any(|(path, _)| path == field);
-        let asked: Vec<&str> = cut::SURVIVAL.into_iter().filter(is_asked).collect();
+        let asked: Vec<&str> = fields.iter().copied().filter(is_asked).collect();
         if let Some((domain, _)) = spec::missing_domain(entry.card.needs, &tiny.config)
             && !asked.is_empty()
         {
-            let energy =
-                if entry.card.needs == Needs::Eadr { " with energy for caches" } else { "" };
             return Err(InputError::new(format!(
                 "{name} needs the durability domain {domain}{energy}; leave {} out, or name other \
                  hardware with --order",

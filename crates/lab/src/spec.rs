@@ -455,15 +455,14 @@ fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<
         energy = format!("energy for every cache (controller.flush_bytes is {given})");
     }
     let (name, machine) = (design.card.name, &machine.name);
-    notes.push(match (has_domain, energy.as_str()) {
-        (true, _) => format!("{name} needs caches that survive, and brings machine {machine} {energy}"),
-        (_, "") => {
-            format!("{name} needs the durability domain {wanted}, which it brings to machine {machine}")
-        }
-        _ => format!(
-            "{name} needs the durability domain {wanted}, which it brings to machine {machine}, with \
-             {energy}"
-        ),
+    notes.push(if has_domain {
+        format!("{name} needs caches that survive, and brings machine {machine} {energy}")
+    } else {
+        let with = if energy.is_empty() { "" } else { ", with " };
+        format!(
+            "{name} needs the durability domain {wanted}, which it brings to machine \
+             {machine}{with}{energy}"
+        )
     });
 }
 

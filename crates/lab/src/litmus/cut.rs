@@ -18,10 +18,10 @@ use crate::{machines, scripts, spec};
 type Pairs = [(String, String)];
 
 /// The parameter that says what survives a power failure.
-const DOMAIN: &str = "controller.domain";
+pub const DOMAIN: &str = "controller.domain";
 
-/// The parameters of which hardware may need more than was asked for: the domain, and the energy.
-pub const SURVIVAL: [&str; 2] = [DOMAIN, "controller.flush_bytes"];
+/// The parameter that says for how many bytes of the caches there is energy.
+pub const ENERGY: &str = "controller.flush_bytes";
 
 /// Ordering hardware as it was asked for: what is said here holds in every run.
 #[derive(Clone)]
