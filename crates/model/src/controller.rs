@@ -166,8 +166,8 @@ impl<E: Copy> Memory<E> {
     fn read_from(&mut self, at: Cycle, line: Line, reserved: bool) -> Cycle {
         let index = self.controller_of(line);
         let controller = &mut self.controllers[index];
-        let (place, start) = controller.reads.first_free(at.0);
-        let start = start + self.frontend;
+        let comes = at.0 + self.frontend;
+        let (place, start) = controller.reads.first_free(comes);
         let read = if !line.is_persistent() {
             controller.dram.read(start, line, self.now)
         } else if reserved || controller.holds_whole(line) {
@@ -177,12 +177,11 @@ impl<E: Copy> Memory<E> {
         } else {
             controller.pm.read(start, line, self.now)
         };
-        let comes = at.0 + self.frontend;
         if read.start > comes {
             controller.expect_read(comes, read.start, self.now);
         }
         let done = read.done + self.backend;
-        controller.reads.take(place, done);
+        controller.reads.take(place, read.done);
         let usage = &mut controller.usage;
         let reads = if line.is_persistent() { &mut usage.pm_reads } else { &mut usage.dram_reads };
         reads.add(done - at.0);
