@@ -2,7 +2,7 @@
 
 use model::units::{LINE_BYTES, LineData};
 
-use super::record::{Kind, LONGEST};
+use super::record::{Kind, LONGEST, SHORTEST};
 use super::ring::{FOOTER, RECORDS_MAX, Ring};
 
 const _: () = assert!(2 * LONGEST <= FOOTER, "two records fit a line");
@@ -44,6 +44,12 @@ impl Filling {
             self.logged = self.filled;
         }
         Some(self.filled)
+    }
+
+    /// Whether no record fits any more, not even the shortest.
+    pub fn is_full(&self, ring: &Ring) -> bool {
+        let least = ring.room_for(Kind::Commit, SHORTEST);
+        usize::from(self.filled) + least > FOOTER || self.count == RECORDS_MAX
     }
 
     /// The line as it is in memory.

@@ -445,22 +445,23 @@ impl Log {
         if !self.may_send(number) {
             return false;
         }
-        let is_full = number < self.tail();
+        let is_last = number == self.tail();
         let line = &self.lines[(number - self.first) as usize];
         let (fresh, filled) = (sent == 0, line.filled);
         self.counts.wraps += u64::from(fresh && number > 0 && self.ring.pass_of(number) == number);
         self.counts.sent_in_part += u64::from(!fresh);
         let ones = |bytes: u8| (1_u64 << bytes) - 1;
         // A full line goes whole, so that no memory has to read the rest of it.
+        let is_full = !is_last || line.is_full(&self.ring);
         let end = if is_full { u64::MAX } else { ones(filled) | 1 << FOOTER };
         let mask = end & !ones(sent);
         let class = if line.logged > sent { Class::Log } else { Class::Commit };
         let data = line.bytes(&self.ring, number, self.rules.torn_bit_flips);
         let write = Write { line: self.ring.place(number), data, mask, class };
         let notify = Notify::Design(LogEvent::Logged { line: number, end: filled });
-        self.sent = match is_full {
-            true => Place { line: number + 1, end: 0 },
-            false => Place { line: number, end: filled },
+        self.sent = match is_last {
+            false => Place { line: number + 1, end: 0 },
+            true => Place { line: number, end: filled },
         };
         below.send_direct(at + self.path, write, notify);
         true

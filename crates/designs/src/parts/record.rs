@@ -15,7 +15,8 @@ use model::units::{CoreId, TxId, Word, spread};
 /// Bytes of the longest record: a packed one in which every byte of both words differs.
 pub const LONGEST: usize = 27;
 const HEADER: usize = 10;
-const COMMIT: usize = 7;
+/// Bytes of the shortest records: a commit, and a count.
+pub const SHORTEST: usize = 7;
 const PACKED: u8 = 8;
 
 /// What a record holds.
@@ -88,8 +89,8 @@ impl Record {
         out[1] = self.core.0;
         out[2..4].copy_from_slice(&self.tx.to_le_bytes());
         if matches!(self.kind, Kind::Commit | Kind::Count) {
-            out[4..COMMIT].copy_from_slice(&self.redo.to_le_bytes()[..3]);
-            return (out, COMMIT);
+            out[4..SHORTEST].copy_from_slice(&self.redo.to_le_bytes()[..3]);
+            return (out, SHORTEST);
         }
         out[4..HEADER].copy_from_slice(&self.word.address().to_le_bytes()[..6]);
         let mut length = HEADER;
@@ -128,8 +129,8 @@ impl Record {
         let core = CoreId(*bytes.get(1)?);
         if matches!(kind, Kind::Commit | Kind::Count) {
             let tx = TxId(u64_of(bytes.get(2..4)?));
-            let records = u64_of(bytes.get(4..COMMIT)?);
-            return Some((Record { kind, ..Record::count(core, tx, records) }, COMMIT));
+            let records = u64_of(bytes.get(4..SHORTEST)?);
+            return Some((Record { kind, ..Record::count(core, tx, records) }, SHORTEST));
         }
         // The transaction and the address at once.
         let header = u64::from_le_bytes(*bytes.get(2..)?.first_chunk()?);

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{all, all_hold, crash, run};
+use lab::Control;
+use serde_json::{Value, json};
+
+use crate::common::{all, all_hold, crash, request, run};
 
 /// Machines and structures that fill, wrap, overflow and hold back; each design takes the settings
 /// of the structures that it has.
@@ -116,4 +119,23 @@ fn a_pass_that_is_held_is_counted_once() {
         let [held, wraps] = ["log_passes_held", "log_wraps"].map(|name| counters[name].as_u64());
         assert!(held > Some(0) && held <= wraps.map(|wraps| wraps + 1), "{name}: {counters}");
     }
+}
+
+/// 62 of its 63 bytes are filled by two records of `base`, and nothing fits behind them: memory
+/// that does not compare bits has nothing to read for it, as it has for a commit record.
+#[test]
+fn a_log_line_without_room_goes_whole() {
+    let fills = |stores: &str| {
+        let text = "base replay machine=silo cores=1 txs=1 warmup=0 pm.data_encoder=none \
+                    pm.xpbuffer_entries=0";
+        let mut request = request(text);
+        let trace = format!("region 0x10000 64\nmeasured\nbegin\n{stores}commit\n");
+        request["script"] = json!(["line.trace", trace]);
+        let row = lab::run(&request.to_string(), &Control::default()).expect("a run");
+        let row: Value = serde_json::from_str(&row).expect("JSON");
+        row["pm_writes"]["media_fill_reads"].as_u64().expect("reads")
+    };
+    assert_eq!(fills("store 0x10000 1\nstore 0x10008 2\n"), 1, "for the commit record");
+    assert_eq!(fills("store 0x10000 1\n"), 1, "the commit record lies in the record's line");
+    assert_eq!(fills("store 0x10000 1\nstore 0x10008 2\nstore 0x10010 3\n"), 1);
 }
