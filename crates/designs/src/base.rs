@@ -227,7 +227,7 @@ impl Base {
         }
         while let Some(&(due, line)) = self.cores[core].coming.front()
             && due <= at
-            && !self.log.holds_back(core, at)
+            && !self.log.holds_back(core, line, at)
         {
             self.cores[core].coming.pop_front();
             if self.params.flush_mode == AT_EACH_STORE {

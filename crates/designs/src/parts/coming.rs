@@ -62,6 +62,12 @@ impl Coming {
         self.cores[core].front().is_some_and(|(leaves, _)| *leaves <= at)
     }
 
+    /// Whether one of the stores of a core's records of a line has left.
+    pub fn is_due_of(&self, core: CoreId, line: Line, at: Cycle) -> bool {
+        let due = self.cores[core].iter().take_while(|(leaves, _)| *leaves <= at);
+        self.lines.may_hold(line.0) && { due }.any(|(_, record)| record.word.line() == line)
+    }
+
     /// Enters an event for the time when the store of a core's next record leaves, if it has not
     /// left.
     pub fn await_next(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {

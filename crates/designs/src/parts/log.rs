@@ -154,9 +154,9 @@ impl Log {
         self.coming.await_next(core, at, below);
     }
 
-    /// Whether records of a core wait for room although their stores have left.
-    pub fn holds_back(&self, core: CoreId, at: Cycle) -> bool {
-        self.coming.is_due(core, at)
+    /// Whether records of a core's stores to a line wait for room although the stores have left.
+    pub fn holds_back(&self, core: CoreId, line: Line, at: Cycle) -> bool {
+        self.coming.is_due_of(core, line, at)
     }
 
     /// Whether records of a core are still to enter.

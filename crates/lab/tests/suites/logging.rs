@@ -121,6 +121,36 @@ fn a_pass_that_is_held_is_counted_once() {
     }
 }
 
+/// One transaction of 40 stores to 40 lines, which leave their core at once.
+fn a_burst() -> String {
+    let stores = (0..40).map(|line| format!("store {:#x} 1\n", 0x10000 + 64 * line));
+    let stores: String = stores.collect();
+    format!("region 0x10000 0x1000\nmeasured\nbegin\nwork 8000\n{stores}commit\n")
+}
+
+/// While later records of its core still wait for the log buffer.
+#[test]
+fn a_line_of_base_leaves_behind_its_own_records() {
+    let line = "base replay machine=silo cores=1 txs=1 warmup=0 design.log_buffer=1";
+    let mut request = request(line);
+    request["script"] = json!(["burst.trace", a_burst()]);
+    let asked = json!({ "run": request, "from": "0ns", "length": "1s" });
+    let (answer, _) = lab::trace(&asked.to_string(), &Control::default()).expect("a timeline");
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let accepted = |class| {
+        let events = answer["events"].as_array().expect("events").iter();
+        let queued = events.filter(|event| event["lane"] == "write-pending queue");
+        let of = queued.filter(|event| event["what"].as_str().expect("text").starts_with(class));
+        let mut times: Vec<u64> = of.map(|event| event["from"].as_u64().expect("cycles")).collect();
+        times.sort_unstable();
+        times
+    };
+    let (log, data) = (accepted("log"), accepted("data"));
+    assert_eq!((log.len(), data.len()), (20, 40), "two records to a line of the log");
+    let behind: Vec<u64> = (0..40).map(|line| data[line] - log[line / 2]).collect();
+    assert!(behind.iter().all(|cycles| *cycles < 100), "{behind:?}");
+}
+
 /// 62 of its 63 bytes are filled by two records of `base`, and nothing fits behind them: memory
 /// that does not compare bits has nothing to read for it, as it has for a commit record.
 #[test]

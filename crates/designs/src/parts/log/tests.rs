@@ -130,15 +130,17 @@ fn store(word: u64, later: u64) -> Store {
 fn a_record_enters_when_its_store_has_left_and_the_buffer_has_room() {
     let (mut log, mut machine) = log(16);
     let below = &mut machine.below;
-    for word in 0..7 {
-        assert!(!log.enter(record(word), &store(word, 50 + word), below));
+    for line in 0..7 {
+        assert!(!log.enter(record(8 * line), &store(8 * line, 50 + line), below));
     }
     assert!(log.awaits(CoreId(0)) && log.newest(Line(0)).is_none());
     log.left(CoreId(0), NOW + 51, below);
-    assert_eq!((log.tail(), log.newest(Line(0))), (0, Some(Place { line: 0, end: 52 })));
+    assert_eq!((log.tail(), log.newest(Line(1))), (0, Some(Place { line: 0, end: 52 })));
     log.left(CoreId(0), NOW + 60, below);
     assert_eq!(log.tail(), 2, "two lines of two and a record, which is one line too many");
-    assert!(log.is_full() && log.holds_back(CoreId(0), NOW + 60));
+    let held = |line| log.holds_back(CoreId(0), Line(line), NOW + 60);
+    assert!(log.is_full() && !held(4) && held(5) && held(6));
+    assert!(!log.holds_back(CoreId(0), Line(6), NOW + 55), "its store has not left");
     log.accepted(0, 52, NOW + 70, below);
     assert!(!log.awaits(CoreId(0)) && log.tail() == 3);
 }
