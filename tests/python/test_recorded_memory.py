@@ -239,6 +239,31 @@ def test_what_goes_over_the_seam_of_mappings(build: Build) -> None:
     ]
 
 
+def test_what_begins_beside_a_region_and_runs_into_it(build: Build) -> None:
+    told = operations(
+        """char *given = aligned_alloc(64, 192); memset(given, 0, 192);
+        indelible_region(given + 64, 64);
+        *(uint64_t *)(given + 60) = 0x0807060504030201; memset(given + 32, 9, 128);""",
+        build,
+        "-O1",
+    )
+    assert told == ["bytes 0x10000000000 05060708", "bytes 0x10000000000 " + "09" * 64]
+
+
+def test_masked_stores_past_the_caches_need_no_flush(build: Build) -> None:
+    told = operations(
+        """typedef char bytes __attribute__((vector_size(16)));
+        bytes mask = {-1, -1, 0, 0, 0, 0, 0, 0, 0, -1}, value = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+        __builtin_ia32_maskmovdqu(value, mask, (char *)at); __builtin_ia32_sfence();""",
+        build,
+    )
+    assert told == [
+        *("bytes 0x10000 0102", "flush 0x10000 2"),
+        *("bytes 0x10009 0a", "flush 0x10009 1"),
+        "fence",
+    ]
+
+
 def test_a_sync_is_of_all_that_is_persistent_in_its_range(build: Build) -> None:
     told = operations(
         """mmap((char *)at + 4096, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -307,6 +332,7 @@ def test_calls_of_libpmem_are_told(build: Build) -> None:
             at[24] = 2; pmem_flush(at + 24, 8); pmem_msync(at, 8);
             at[32] = 3; pmem_msync(at + 32, 9); pmem_deep_drain(at + 32, 8);
             pmem_flush(at + 1, 20 << 20);
+            munmap((char *)at + 8192, 4096); pmem_flush(at + 512, 16384);
             return 0;
         }""",
         "-L.",
@@ -316,8 +342,11 @@ def test_calls_of_libpmem_are_told(build: Build) -> None:
     indelible.record(["./program"], "a.trace")
     told = [line.split()[0:3] for line in Path("a.trace").read_text().splitlines()[3:]]
     # One of more than a trace may have in one is several, of whole lines.
-    assert told[-2:] == [["flush", "0x10008", "16777208"], ["flush", "0x1010000", "4194312"]]
-    told = [words[:2] for words in told[:-2]]
+    assert told[-4:] == [
+        *(["flush", "0x10008", "16777208"], ["flush", "0x1010000", "4194312"]),
+        *(["flush", "0x11000", "4096"], ["flush", "0x13000", "8192"]),
+    ]
+    told = [words[:2] for words in told[:-4]]
     told = [words if words[0] == "bytes" else words[:1] for words in told if words[0] != "work"]
     assert told == [
         *(["bytes", "0x10000"], ["flush"], ["fence"]),

@@ -554,7 +554,7 @@ def test_statements_of_assembly() -> None:
         "movdir64b (%rsi), %rdi": "indelible_stream64 (%rdi)",
         "vmovdqu8 %zmm0, (%rdi){%k1}": "indelible_mask64 (%rdi)",
         "vmovdqu8 (%rdi), %zmm0{%k1}": None,
-        "maskmovdqu %xmm1, %xmm0": "indelible_mask16 (%rdi)",
+        "maskmovdqu %xmm1, %xmm0": "indelible_mask_stream16 (%rdi)",
         "movq %rax, (%rdi)": None,
         "lock orq $0, (%rsp)": "indelible_lock8 (%rsp)",
     }

@@ -38,6 +38,8 @@ void put(struct text *to, const char *words);
 void put_number(struct text *to, uint64_t number, unsigned radix);
 void put_hex(struct text *to, uint64_t number);
 void put_bytes(struct text *to, const unsigned char *bytes, size_t count);
+/* Behind an operation: the instruction that it comes from. */
+void put_from(struct text *to, struct from from);
 void write_out(struct text *to);
 
 /* Makes a system call; returns a negative number if it fails. */
@@ -109,6 +111,9 @@ extern const char *pool;
 /* Returns the mapping of persistent memory that holds an address, if one does. */
 struct mapping *mapping_of(uintptr_t at);
 
+/* Returns the first mapping that has anything of a range of addresses, if one has. */
+struct mapping *mapping_within(uintptr_t at, uintptr_t end);
+
 /* Returns the memory that is this file, if one is. */
 struct memory *memory_of_file(int file);
 
@@ -145,7 +150,7 @@ static inline unsigned char *told_of(const struct mapping *mapping, uintptr_t at
 
 /* threads.c */
 
-enum kind { NOTHING, STORE, STREAM, MASKED, LOCKED };
+enum kind { NOTHING, STORE, STREAM, MASKED, MASKED_STREAM, LOCKED };
 
 /* A store that is about to be made. */
 struct pending {
@@ -297,9 +302,10 @@ extern struct counts counts;
 
 extern const struct from NOWHERE;
 
-/* Tells each run of bytes that are not as they were told; returns how many bytes were not. */
+/* Tells each run of bytes that are not as they were told, and, if they are flushed, writes them
+ * back; returns how many bytes were not. */
 uint64_t tell_differences(struct thread *thread, const struct mapping *mapping, uintptr_t at,
-                          uintptr_t end, struct from from);
+                          uintptr_t end, int is_flushed, struct from from);
 
 /* unseen.c */
 

@@ -38,6 +38,17 @@ struct mapping *mapping_of(uintptr_t at)
     return NULL;
 }
 
+struct mapping *mapping_within(uintptr_t at, uintptr_t end)
+{
+    struct mapping *first = NULL;
+    if (at >= end || at >= highest || end <= lowest)
+        return NULL;
+    for (struct mapping *each = mappings; each < mappings + mapping_count; each++)
+        if (each->start < end && at < end_of(each) && (first == NULL || each->start < first->start))
+            first = each;
+    return first;
+}
+
 static struct memory *new_memory(const char *name)
 {
     if (memory_count == MEMORIES_MAX) {

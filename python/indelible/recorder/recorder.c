@@ -76,16 +76,6 @@ static struct thread *begins_within_store(void)
 
 /* Operations. */
 
-/* Behind an operation: the instruction that it comes from. */
-static void put_from(struct from from)
-{
-    put(&body, " #@");
-    put_number(&body, from.at, 16);
-    put_character(&body, ',');
-    put_number(&body, from.call, 16);
-    put_character(&body, '\n');
-}
-
 static void put_line(const char *verb, uint64_t number)
 {
     put(&body, verb);
@@ -122,7 +112,7 @@ static void tell_access(struct thread *thread, const char *verb, uintptr_t place
     put_hex(&body, place);
     put_character(&body, ' ');
     put_number(&body, bytes, 10);
-    put_from(from);
+    put_from(&body, from);
 }
 
 /* What a part of memory holds now. */
@@ -147,7 +137,7 @@ static void tell_store(struct thread *thread, const struct mapping *mapping, uin
         put_hex(&body, place_of(mapping, at + done));
         put_character(&body, ' ');
         put_bytes(&body, told + done, part);
-        put_from(from);
+        put_from(&body, from);
         done += part;
     }
     counts.stores++;
@@ -192,7 +182,7 @@ static void tell_stream(struct thread *thread, const struct mapping *mapping, ui
         put_hex(&body, place_of(mapping, word));
         put_character(&body, ' ');
         put_hex(&body, value);
-        put_from(from);
+        put_from(&body, from);
     }
 }
 
@@ -202,12 +192,12 @@ static void tell_fence(struct thread *thread, const char *which, struct from fro
     if (!begin_operation(thread))
         return;
     put(&body, which);
-    put_from(from);
+    put_from(&body, from);
     counts.fences++;
 }
 
 uint64_t tell_differences(struct thread *thread, const struct mapping *mapping, uintptr_t at,
-                          uintptr_t end, struct from from)
+                          uintptr_t end, int is_flushed, struct from from)
 {
     uint64_t differing = 0;
     while (at < end) {
@@ -224,6 +214,8 @@ uint64_t tell_differences(struct thread *thread, const struct mapping *mapping, 
             continue;
         }
         tell_store(thread, mapping, at, same - at, from);
+        if (is_flushed)
+            tell_flush(thread, mapping->memory, offset_of(mapping, at), same - at, from);
         differing += same - at;
         at = same;
     }
@@ -256,19 +248,21 @@ void tell_zeros(const struct memory *memory, size_t from, size_t to)
 
 /* What happens. */
 
-/* A store, or what of it has changed; it may go over the seam of two mappings. */
+/* A store, or what of it has changed; it may go over the seam of two mappings, and begin or end
+ * beside all of them. */
 static void tell_pending(struct thread *thread, struct pending store)
 {
-    uintptr_t at = store.at, end = store.at + store.bytes;
-    for (const struct mapping *mapping; at < end && (mapping = mapping_of(at)) != NULL;) {
-        uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
-        if (store.kind == MASKED)
-            tell_differences(thread, mapping, at, until, store.from);
-        else if (store.kind == STREAM && !thread->in_transaction)
+    uintptr_t at = store.at, end = store.at + store.bytes, until;
+    for (const struct mapping *mapping; (mapping = mapping_within(at, end)) != NULL; at = until) {
+        at = at > mapping->start ? at : mapping->start;
+        until = end < end_of(mapping) ? end : end_of(mapping);
+        if (store.kind == MASKED || store.kind == MASKED_STREAM) {
+            int is_flushed = store.kind == MASKED_STREAM && !thread->in_transaction;
+            tell_differences(thread, mapping, at, until, is_flushed, store.from);
+        } else if (store.kind == STREAM && !thread->in_transaction)
             tell_stream(thread, mapping, at, until - at, store.from);
         else
             tell_store(thread, mapping, at, until - at, store.from);
-        at = until;
     }
 }
 
@@ -313,7 +307,7 @@ static void locked(struct thread *thread, struct from from)
 static void will(enum kind kind, uintptr_t at, size_t bytes, struct from from)
 {
     /* The compiler does not know that these are told, and may make a store behind them. */
-    int is_within = kind == STREAM || kind == MASKED;
+    int is_within = kind == STREAM || kind == MASKED || kind == MASKED_STREAM;
     struct thread *thread =
         is_within ? begins_within_store() : begins(kind == LOCKED ? LIKELY : MAY_PASS);
     if (thread == NULL)
@@ -324,13 +318,13 @@ static void will(enum kind kind, uintptr_t at, size_t bytes, struct from from)
         thread->late = announced;
     if (kind == LOCKED)
         locked(thread, from);
-    const struct mapping *mapping = bytes == 0 ? NULL : mapping_of(at);
+    const struct mapping *mapping = mapping_within(at, at + bytes);
     if (mapping == NULL) {
         thread->work++;
     } else {
         /* What is stored over could not be noticed any more. */
-        uintptr_t end = end_of(mapping);
-        compare(mapping, at, at + bytes < end ? at + bytes : end, from);
+        uintptr_t first = at > mapping->start ? at : mapping->start, end = end_of(mapping);
+        compare(mapping, first, at + bytes < end ? at + bytes : end, from);
         thread->pending = (struct pending){kind, at, bytes, from};
     }
     ends(thread);
@@ -351,6 +345,11 @@ void recorder_will_mask(uintptr_t at, size_t bytes, struct from from)
     will(MASKED, at, bytes, from);
 }
 
+void recorder_will_mask_stream(uintptr_t at, size_t bytes, struct from from)
+{
+    will(MASKED_STREAM, at, bytes, from);
+}
+
 void recorder_will_lock(uintptr_t at, size_t bytes, struct from from)
 {
     will(LOCKED, at, bytes, from);
@@ -362,7 +361,7 @@ void recorder_stored(const volatile void *at, size_t bytes, struct from from)
     if (thread == NULL)
         return;
     drain(thread);
-    if (mapping_of((uintptr_t)at) == NULL)
+    if (mapping_within((uintptr_t)at, (uintptr_t)at + bytes) == NULL)
         thread->work++;
     thread->pending = (struct pending){STORE, (uintptr_t)at, bytes, from};
     drain(thread);
@@ -385,37 +384,38 @@ void recorder_loads(const volatile void *at, size_t bytes, struct from from)
     struct thread *thread = begins_within_store();
     if (thread == NULL)
         return;
-    struct mapping *mapping = mapping_of((uintptr_t)at);
-    if (mapping == NULL || !tells_loads || bytes == 0) {
+    uintptr_t first = (uintptr_t)at, end = first + bytes;
+    const struct mapping *mapping = mapping_within(first, end);
+    if (mapping == NULL || !tells_loads) {
         thread->work++;
     } else if (has_begun) {
-        size_t room = end_of(mapping) - (uintptr_t)at;
-        bytes = bytes < room ? bytes : room;
-        for (size_t done = 0; done < bytes; done += OPERATION_MAX) {
-            size_t part = bytes - done < OPERATION_MAX ? bytes - done : OPERATION_MAX;
-            uintptr_t place = place_of(mapping, (uintptr_t)at + done);
-            tell_access(thread, "load ", place, part, from);
+        first = first > mapping->start ? first : mapping->start;
+        end = end < end_of(mapping) ? end : end_of(mapping);
+        for (size_t part; first < end; first += part) {
+            part = end - first < OPERATION_MAX ? end - first : OPERATION_MAX;
+            tell_access(thread, "load ", place_of(mapping, first), part, from);
         }
         counts.loads++;
     }
     ends(thread);
 }
 
-/* Writes lines back, after a look at them; whether they are persistent. */
+/* Writes lines back, after a look at them; whether any of them is persistent. */
 static int flush(struct thread *thread, uintptr_t at, size_t bytes, struct from from)
 {
     drain(thread);
-    const struct mapping *mapping = mapping_of(at);
-    if (mapping == NULL || bytes == 0)
-        return 0;
+    int is_any = 0;
     uintptr_t end = at + bytes;
-    for (; at < end && (mapping = mapping_of(at)) != NULL; at = end_of(mapping)) {
+    for (const struct mapping *mapping; (mapping = mapping_within(at, end)) != NULL;) {
+        at = at > mapping->start ? at : mapping->start;
         uintptr_t until = end < end_of(mapping) ? end : end_of(mapping);
         uintptr_t lines = (until + LINE - 1) / LINE * LINE;
         compare(mapping, at / LINE * LINE, lines < end_of(mapping) ? lines : end_of(mapping), from);
         tell_flush(thread, mapping->memory, offset_of(mapping, at), until - at, from);
+        at = until;
+        is_any = 1;
     }
-    return 1;
+    return is_any;
 }
 
 void recorder_flushes(uintptr_t at, size_t bytes, struct from from)
@@ -538,7 +538,7 @@ void recorder_marks(const char *text, struct from from)
         /* The format wants something there. */
         if (!any)
             put_character(&body, '-');
-        put_from(from);
+        put_from(&body, from);
         counts.marks++;
     }
     ends(thread);
@@ -553,7 +553,7 @@ void recorder_transaction(enum step step, struct from from)
     note_transaction(thread, step, from);
     if (begin_operation(thread)) {
         put(&body, step == BEGINS ? "begin" : step == COMMITS ? "commit" : "abort");
-        put_from(from);
+        put_from(&body, from);
         counts.transactions += step == BEGINS;
     }
     ends(thread);

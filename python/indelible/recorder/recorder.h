@@ -23,9 +23,11 @@ struct from {
 /* Tells that a store is about to be made. Its value is read when the next operation is told. */
 void recorder_will_store(uintptr_t at, size_t bytes, struct from from);
 
-/* The same for a store past the caches, and for one that may leave out some of these bytes. */
+/* The same for a store past the caches, for one that may leave out some of these bytes, and for one
+ * that is both. */
 void recorder_will_stream(uintptr_t at, size_t bytes, struct from from);
 void recorder_will_mask(uintptr_t at, size_t bytes, struct from from);
+void recorder_will_mask_stream(uintptr_t at, size_t bytes, struct from from);
 
 /* The same for half of a vector register, a store that compilers announce themselves sometimes. */
 void recorder_will_half(uintptr_t at, size_t bytes, struct from from);

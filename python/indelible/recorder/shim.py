@@ -93,7 +93,7 @@ def call_for(statement: str, in_assembly: bool, sees_wide: bool) -> str | None:
     if mnemonic == "movdir64b" and len(operands) == 2:
         return f"indelible_stream64 ({operands[1]})"
     if mnemonic in ("maskmovdqu", "vmaskmovdqu", "maskmovq"):
-        return f"indelible_mask{8 if mnemonic == 'maskmovq' else 16} (%rdi)"
+        return f"indelible_mask_stream{8 if mnemonic == 'maskmovq' else 16} (%rdi)"
     if mnemonic.startswith("xchg"):
         # The operand in memory may be any of the two.
         operands.sort(key=_is_memory)

@@ -69,6 +69,10 @@
 	thunk	indelible_mask\bytes, recorder_will_mask, \bytes
 	.endr
 
+	.irp	bytes, 8, 16
+	thunk	indelible_mask_stream\bytes, recorder_will_mask_stream, \bytes
+	.endr
+
 	thunk	indelible_half8, recorder_will_half, 8
 
 	.irp	bytes, 1, 2, 4, 8, 16

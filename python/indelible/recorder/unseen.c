@@ -38,7 +38,7 @@ void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct 
             at++, counts.unseen_at++;
         counts.unseen_from = from.at;
     }
-    counts.unseen += tell_differences(thread, mapping, at, end, from);
+    counts.unseen += tell_differences(thread, mapping, at, end, 0, from);
 }
 
 /* Copies what the process has in memory; returns how many bytes can be read, or a negative number. */
