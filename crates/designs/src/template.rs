@@ -282,7 +282,7 @@ impl Template {
                 continue;
             }
             let write = Write::whole(evict.line, evict.data, Class::HomeWriteBack);
-            below.send(evict.at.max(at), write, Notify::Nobody);
+            below.send_on(evict.at, at + below.shape.hop(), write, Notify::Nobody);
         }
     }
 }

@@ -354,7 +354,7 @@ impl UndoLog {
             }
             let Evict { line, data, at: left } = evict;
             let write = Write::whole(line, data, Class::HomeWriteBack);
-            below.send(left.max(at), write, Notify::Nobody);
+            below.send_on(left, at + below.shape.hop(), write, Notify::Nobody);
         }
     }
 

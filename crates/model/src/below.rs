@@ -116,6 +116,11 @@ impl<E: Copy> Below<E> {
         self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
     }
 
+    /// Sends a write that left the caches at `left` and has waited at its controller until `at`.
+    pub fn send_on(&mut self, left: Cycle, at: Cycle, write: Write, notify: Notify<E>) {
+        self.send(left.max(Cycle(at.since(Cycle(self.shape.path)))), write, notify);
+    }
+
     /// Sends a write by a path of the design's own, so that it reaches its controller at `at`. On
     /// such a path it may overtake an eviction of the same line, which [`Below::send`] does not.
     pub fn send_direct(&mut self, at: Cycle, write: Write, notify: Notify<E>) {

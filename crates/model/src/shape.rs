@@ -78,6 +78,11 @@ impl Shape {
         if line.is_persistent() { self.path } else { self.near }
     }
 
+    /// Cycles from one controller to another. With one controller there is no such way.
+    pub fn hop(&self) -> u64 {
+        if self.controllers == 1 { 0 } else { self.path }
+    }
+
     /// Whether any line of the caches survives a power failure, and with it what a design keeps of
     /// its stores.
     pub fn caches_survive(&self) -> bool {

@@ -120,7 +120,7 @@ impl Engine {
             asynchronous,
             path: shape.path,
             walk: shape.walk - shape.path,
-            hop: if shape.controllers == 1 { 0 } else { shape.path },
+            hop: shape.hop(),
             reach,
             misfit,
             cores: PerCore::new(shape.cores, |_| Core::default()),

@@ -58,10 +58,9 @@ impl Homes {
     pub fn new(shape: &Shape) -> Homes {
         // A line that waits for its records waits at its own controller. Where that is not the
         // records' controller, it has to be told.
-        let hop = if shape.controllers == 1 { 0 } else { shape.path };
         Homes {
             path: shape.path,
-            hop,
+            hop: shape.hop(),
             held: Vec::new(),
             groups: VecDeque::from([0]),
             first: 0,
@@ -137,13 +136,12 @@ impl Homes {
         if self.held.is_empty() {
             return;
         }
-        let (path, hop) = (self.path, self.hop);
+        let told = at + self.hop;
         self.held.retain(|held| {
             if held.after > durable {
                 return true;
             }
-            let leaves = Cycle((at + hop).since(Cycle(path))).max(held.left);
-            below.send(leaves, held.write.clone(), Notify::Design(held.notify));
+            below.send_on(held.left, told, held.write.clone(), Notify::Design(held.notify));
             false
         });
     }

@@ -196,8 +196,7 @@ impl Silo {
                 continue;
             }
             let write = Write::whole(line, data, Class::HomeWriteBack);
-            let leaves = Cycle(at.since(Cycle(self.path))).max(left);
-            below.send(leaves, write, Notify::Design(SiloEvent::Evicted(line)));
+            below.send_on(left, at, write, Notify::Design(SiloEvent::Evicted(line)));
         }
         self.held = kept;
     }
