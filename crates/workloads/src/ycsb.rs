@@ -19,6 +19,8 @@
 //! in its lines, so a lock covers whole lines. A core inserts every `cores`th of the record numbers
 //! that follow the initial ones.
 
+use std::ops::Range;
+
 use model::image::Image;
 use model::params::Params as _;
 use model::units::{CoreId, WORD_BYTES};
@@ -404,11 +406,16 @@ impl Program for Client {
         };
         // A scan ends with the last record.
         let indices = index..(index + records).min(known.max(index + 1));
+        // It reads the same field of all records, or all fields.
+        let reads = match operation {
+            Operation::Update | Operation::Insert => 0..0,
+            _ => self.fields(self.properties.read_all_fields),
+        };
         pm.work(OPERATION_WORK);
         self.take_locks(pm, indices.clone());
         pm.begin()?;
         for index in indices {
-            self.run(pm, operation, self.numbers.number(index))?;
+            self.run(pm, operation, self.numbers.number(index), reads.clone())?;
         }
         pm.commit();
         for &lock in self.locks.iter().rev() {
@@ -445,7 +452,7 @@ impl Client {
         chosen
     }
 
-    fn take_locks(&mut self, pm: &mut Pm<'_>, indices: std::ops::Range<u64>) {
+    fn take_locks(&mut self, pm: &mut Pm<'_>, indices: Range<u64>) {
         self.locks.clear();
         if !self.is_shared {
             return;
@@ -461,7 +468,13 @@ impl Client {
         }
     }
 
-    fn run(&mut self, pm: &mut Pm<'_>, operation: Operation, number: u64) -> Step {
+    fn run(
+        &mut self,
+        pm: &mut Pm<'_>,
+        operation: Operation,
+        number: u64,
+        reads: Range<u64>,
+    ) -> Step {
         if let Operation::Insert = operation {
             let written = (number, self.stamps.issue());
             let (table, heap) = (&self.table, &mut self.heap);
@@ -471,10 +484,8 @@ impl Client {
         if node.is_null() {
             return Err(Stop::Failed(format!("record {number} is not in the store")));
         }
-        if !matches!(operation, Operation::Update) {
-            for field in self.fields(self.properties.read_all_fields) {
-                self.layout.load_field(pm, node, field, &mut self.field);
-            }
+        for field in reads {
+            self.layout.load_field(pm, node, field, &mut self.field);
         }
         if matches!(operation, Operation::Update | Operation::ReadModifyWrite) {
             let written = (number, self.stamps.issue());
@@ -486,7 +497,7 @@ impl Client {
     }
 
     /// All fields, or a random one.
-    fn fields(&mut self, all: bool) -> std::ops::Range<u64> {
+    fn fields(&mut self, all: bool) -> Range<u64> {
         if all {
             return 0..self.layout.count;
         }

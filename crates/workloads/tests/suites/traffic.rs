@@ -204,6 +204,29 @@ fn a_property_file_sets_the_mix() {
     }
 }
 
+/// As in YCSB. A field is a run of 80 words, which begins behind the record's key, or behind that and
+/// the other field.
+#[test]
+fn a_scan_reads_one_field_of_all_its_records() {
+    let text = "readproportion=0\nupdateproportion=0\nscanproportion=1\nminscanlength=5\n\
+                maxscanlength=5\nreadallfields=false\nfieldcount=2\nfieldlength=640";
+    let mut both = BTreeSet::new();
+    for seen in watch("ycsb", "", &with_script(text), 100) {
+        let touched = &seen.touched;
+        let is_field = |word: u64| (word..word + 80).all(|word| touched.contains(&word));
+        let pairs = touched.iter().zip(touched.iter().skip(1));
+        let fields = pairs.filter_map(|(before, word)| match word - before {
+            2 | 3 if is_field(*word) => Some(0),
+            82 | 83 if is_field(*word) => Some(1),
+            _ => None,
+        });
+        let fields: BTreeSet<u64> = fields.collect();
+        assert_eq!(fields.len(), 1, "fields {fields:?} of one scan");
+        both.extend(fields);
+    }
+    assert_eq!(both.len(), 2);
+}
+
 /// As in YCSB, proportions need not add up to 1.
 #[test]
 fn proportions_are_weights() {
