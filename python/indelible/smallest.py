@@ -45,6 +45,8 @@ def _found(like: Campaign, done: Done) -> dict[str, Any] | None:
     right: dict[int, int] = {}
     for batch in _short(like):
         for one, answer in zip(batch, done(batch), strict=True):
+            if not _is_of(one, answer):
+                return None
             if answer["violations"]:
                 # A number of transactions between the one before and this one may be enough.
                 shorter = _cut_short(one, done, right.get(_counts(one.experiment)[0], 0))
@@ -94,6 +96,11 @@ def _counts(asked: Experiment) -> tuple[int, int]:
     return asked.cores, asked.txs
 
 
+def _is_of(one: Campaign, answer: dict[str, Any]) -> bool:
+    """Whether the run was as short as asked for: a trace that is interleaved is done as a whole."""
+    return bool(answer["txs"] == one.experiment.txs)
+
+
 def _cut_short(like: Campaign, done: Done, right: int = 0) -> dict[str, Any] | None:
     """Return the shortest prefix of a run that has a violation; None if none shorter has.
 
@@ -105,6 +112,8 @@ def _cut_short(like: Campaign, done: Done, right: int = 0) -> dict[str, Any] | N
         txs = (right + wrong) // 2
         one = replace(like, experiment=replace(like.experiment, txs=txs))
         (answer,) = done([one])
+        if not _is_of(one, answer):
+            return None
         if answer["violations"]:
             wrong, found = txs, {"campaign": one, "answer": answer}
         else:

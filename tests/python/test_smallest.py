@@ -25,7 +25,8 @@ def looked_for(
 
     def done(batch: Sequence[Campaign]) -> list[dict[str, Any]]:
         tried.extend(batch)
-        return [{"violations": ["one"] * breaks(one.experiment)} for one in batch]
+        runs = [one.experiment for one in batch]
+        return [{"txs": run.txs, "violations": ["one"] * breaks(run)} for run in runs]
 
     return smallest(campaign, {**VIOLATION, **violation}, done), tried
 
@@ -48,6 +49,17 @@ def test_the_shortest_run_on_the_fewest_cores_is_found() -> None:
     # The seed that was asked for comes first.
     assert [one.experiment.seed for one in tried[:9]] == [5, 1, 2, 3, 4, 6, 7, 8, 9]
     assert not any(one.mutants for one in tried)
+
+
+def test_what_is_done_as_a_whole_has_no_smallest_run() -> None:
+    asked = replace(ASKED, experiment=replace(ASKED.experiment, workload="replay"))
+    for txs in (2, 500):
+        short = replace(asked, experiment=replace(asked.experiment, txs=txs))
+
+        def done(batch: Sequence[Campaign], txs: int = txs) -> list[dict[str, Any]]:
+            return [{"txs": txs, "violations": ["one"]} for _ in batch]
+
+        assert smallest(short, VIOLATION, done) is None
 
 
 def test_only_what_was_tried_is_taken_to_be_right() -> None:

@@ -11,6 +11,7 @@ use model::oracle::{Early, Violation};
 use serde_json::{Value, json};
 
 use crate::error::InputError;
+use crate::experiment::transactions;
 use crate::left_out::left_out;
 use crate::lives::{Found, history, live, planned, violations_max};
 use crate::spec::{Resolved, Spec};
@@ -40,9 +41,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         checker.forget_kept().map_err(InputError::new)?;
     }
     resolved.heard()?;
-    let all = resolved.make_workload()?.ends_after();
-    // A workload that is done once has its own number, whatever was asked for.
-    let txs = all.or(spec.txs).unwrap_or(TRANSACTIONS);
+    let txs = transactions(&spec, &*resolved.make_workload()?, TRANSACTIONS);
     spec.txs = Some(txs);
     let start = Instant::now();
     let without = spec.without.as_deref();

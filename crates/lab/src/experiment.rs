@@ -11,7 +11,7 @@ use model::crash::Campaign;
 use model::engine::{Control, Failure, Outcome, Run};
 use model::timeline::Asked;
 use model::units::{CoreId, Cycle, WORD_BYTES, Word};
-use model::workload::{Flush, LockId, Overwritten, Pm, Port, Ptr, Stop};
+use model::workload::{Flush, LockId, Overwritten, Pm, Port, Ptr, Stop, Workload};
 use serde_json::{Value, json};
 
 use crate::campaign;
@@ -108,6 +108,12 @@ impl Made {
     }
 }
 
+/// Transactions of each core: those that were asked for, or the usual number. A workload that is
+/// done once has its own number, whatever was asked for.
+pub fn transactions(spec: &Spec, workload: &dyn Workload, usual: u64) -> u64 {
+    workload.ends_after().or(spec.txs).unwrap_or(usual)
+}
+
 /// Makes a run.
 ///
 /// # Errors
@@ -123,15 +129,12 @@ pub fn make(
 ) -> Result<Made, InputError> {
     let Recording { timeline, crashes } = recording;
     let workload = resolved.make_workload()?;
-    let all = workload.ends_after();
-    let txs = spec.txs.or(all);
-    let (txs, warmup) = match crashes {
-        Some(_) => (txs.unwrap_or(campaign::TRANSACTIONS), 0),
-        None if all.is_some() => (txs.unwrap_or(TRANSACTIONS), 0),
-        None => (txs.unwrap_or(TRANSACTIONS), txs.unwrap_or(TRANSACTIONS) / 10),
-    };
-    let warmup = spec.warmup.unwrap_or(warmup);
-    if all.is_some() && warmup > 0 {
+    let is_done_once = workload.ends_after().is_some();
+    let usual = if crashes.is_some() { campaign::TRANSACTIONS } else { TRANSACTIONS };
+    let txs = transactions(spec, &*workload, usual);
+    let usual = if crashes.is_some() || is_done_once { 0 } else { txs / 10 };
+    let warmup = spec.warmup.unwrap_or(usual);
+    if is_done_once && warmup > 0 {
         let name = &resolved.workload_name;
         return Err(InputError::new(format!("{name} is done once: leave `warmup` out")));
     }
@@ -267,11 +270,11 @@ fn sizes(resolved: &Resolved) -> Vec<&'static str> {
 pub fn plain(spec: &str) -> Result<String, InputError> {
     let spec = Spec::read(spec)?;
     let resolved = spec.resolve(None)?;
-    let txs = spec.txs.unwrap_or(TRANSACTIONS);
+    let mut workload = resolved.make_workload()?;
+    let txs = transactions(&spec, &*workload, TRANSACTIONS);
     let operations = count_operations(&resolved, txs)?;
     let mut view = view(&resolved)?;
     let stop = |stop| stopped(stop, &resolved);
-    let mut workload = resolved.make_workload()?;
     workload.populate(&mut Pm::plain(&mut view, CoreId(0))).map_err(stop)?;
     // The simulator's memory has large pages, too.
     view.pm.use_large_pages().map_err(|error| failed(Failure::Host(error), &resolved))?;

@@ -257,7 +257,7 @@ impl Workload for Replay {
         let used = self.copies.iter().map(|copy| copy.volatile + self.trace.volatile).max();
         pm.check_volatile("the trace", used.unwrap_or(0), "")?;
         for &copy in &self.copies {
-            let mut replayer = self.replayer(copy, 0);
+            let mut replayer = self.before(copy);
             self.trace.before.iter().try_for_each(|op| replayer.perform(op, pm))?;
         }
         Ok(())
@@ -280,6 +280,12 @@ impl Replay {
     /// Whether the operations are done once, and not repeated.
     fn is_once(&self) -> bool {
         self.checker.is_some() || self.trace.is_interleaved
+    }
+
+    /// What does the operations before measuring begins. Its new values are none of a thread's.
+    fn before(&self, copy: Place) -> Replayer {
+        let of_thread = self.replayer(copy, 0);
+        Replayer { seed: mix(of_thread.seed), ..of_thread }
     }
 
     fn replayer(&self, copy: Place, thread: usize) -> Replayer {

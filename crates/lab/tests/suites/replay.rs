@@ -312,3 +312,17 @@ fn an_order_that_a_design_cannot_keep_is_refused() {
     let text = ask(line, &traces[0], lab::crash).expect_err("it cannot be kept").text;
     assert!(text.starts_with("shadow-paging cannot keep the order of the trace"), "{text}");
 }
+
+/// It is done as it was recorded, and so is one run with one id.
+#[test]
+fn an_interleaved_trace_is_done_once_whatever_is_asked_for() {
+    let trace = "region 0x10000 8192\ninterleaved\nmeasured\nbegin\nstore 0x10000 1\ncommit
+        thread 1\nbegin\nstore 0x10040 1\ncommit\nbegin\nstore 0x10040 2\ncommit";
+    let of = |txs: &str| {
+        let row = answer(&format!("silo replay cores=2 {txs}"), trace, lab::run);
+        (row["id"].clone(), row["cycles"].clone(), row["txs"].clone())
+    };
+    let once = of("");
+    assert_eq!(once.2, 3);
+    assert_eq!((of("txs=3"), of("txs=20")), (once.clone(), once));
+}

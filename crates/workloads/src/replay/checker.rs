@@ -143,7 +143,7 @@ fn lines_of(words: impl Iterator<Item = Word>) -> Vec<Line> {
 fn history(replay: &Replay) -> Step<History> {
     let (trace, copy) = (&replay.trace, replay.copies[0]);
     let mut history = History::default();
-    let mut before = replay.replayer(copy, 0);
+    let mut before = replay.before(copy);
     for op in &trace.before {
         before.perform(op, &mut Pm::simulated(&mut history, CoreId(0)))?;
     }
@@ -159,7 +159,7 @@ fn history(replay: &Replay) -> Step<History> {
         (0..trace.threads.len()).map(|number| replay.replayer(copy, number)).collect();
     for (number, op, place) in all {
         // If the order of the threads' operations is known, they are reported as one thread.
-        history.at(if trace.is_interleaved { 0 } else { number }, place);
+        history.at(number, if trace.is_interleaved { 0 } else { number }, place);
         replayers[number].perform(op, &mut Pm::simulated(&mut history, CoreId(0)))?;
     }
     Ok(history)

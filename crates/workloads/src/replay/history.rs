@@ -14,10 +14,12 @@ pub struct History {
     /// The contents of words; others hold zeros.
     now: BTreeMap<Word, u64>,
     stored: BTreeMap<Word, Stores>,
-    /// The thread that stores now, and the place in the file.
+    /// The thread that stores now, the thread as which it is told of, and the place in the file.
     thread: usize,
+    told_as: usize,
     place: usize,
-    overwritten: Overwritten,
+    /// What each thread's transaction has stored over.
+    overwritten: BTreeMap<usize, Overwritten>,
 }
 
 /// The stores to a word.
@@ -28,9 +30,11 @@ struct Stores {
     each: Vec<Stored>,
 }
 
-/// A store: its thread, its place in the file, and the contents of its word from then on.
+/// A store: its thread, the thread as which that is told of, its place in the file, and the contents
+/// of its word from then on.
 #[derive(Debug)]
 struct Stored {
+    by: usize,
     thread: usize,
     place: usize,
     value: u64,
@@ -51,9 +55,14 @@ impl History {
         self.stored.clear();
     }
 
-    /// Sets the thread, and the place in the file, of the next operations.
-    pub fn at(&mut self, thread: usize, place: usize) {
-        (self.thread, self.place) = (thread, place);
+    /// Sets the thread of the next operations, the thread as which it is told of, and the place in
+    /// the file.
+    pub fn at(&mut self, thread: usize, told_as: usize, place: usize) {
+        (self.thread, self.told_as, self.place) = (thread, told_as, place);
+    }
+
+    fn overwritten(&mut self) -> &mut Overwritten {
+        self.overwritten.entry(self.thread).or_default()
     }
 
     /// Returns the words of persistent memory that were stored to, in order.
@@ -104,11 +113,11 @@ impl Port for History {
         let value = (before & !mask) | (value & mask);
         self.now.insert(word, value);
         if word.line().is_persistent() {
-            self.overwritten.keep(word, || before);
+            self.overwritten().keep(word, || before);
             let stores = self.stored.entry(word);
             let stores = stores.or_insert_with(|| Stores { before, each: Vec::new() });
-            let Self { thread, place, .. } = *self;
-            stores.each.push(Stored { thread, place, value });
+            let Self { thread: by, told_as: thread, place, .. } = *self;
+            stores.each.push(Stored { by, thread, place, value });
         }
     }
 
@@ -119,18 +128,20 @@ impl Port for History {
     }
 
     fn begin(&mut self, abortable: bool) {
-        self.overwritten.begin(abortable);
+        self.overwritten().begin(abortable);
     }
 
     fn commit(&mut self) {
-        self.overwritten.end();
+        self.overwritten().end();
     }
 
     fn abort(&mut self) {
-        for (word, before) in self.overwritten.take().into_iter().rev() {
+        for (word, before) in self.overwritten().take().into_iter().rev() {
             self.now.insert(word, before);
-            if let Some(stores) = self.stored.get_mut(&word) {
-                stores.each.pop();
+            if let Some(Stores { each, .. }) = self.stored.get_mut(&word)
+                && let Some(own) = each.iter().rposition(|stored| stored.by == self.thread)
+            {
+                each.remove(own);
             }
         }
     }
@@ -226,7 +237,7 @@ mod tests {
     fn told_of(stores: &[(usize, usize, u64, u64)], sources: &[(usize, &str)]) -> Told {
         let mut history = History::default();
         for &(thread, place, word, value) in stores {
-            history.at(thread, place);
+            history.at(thread, thread, place);
             history.store(Ptr::to(8 * word), value, u64::MAX);
         }
         history.told(&trace(sources))
@@ -296,11 +307,29 @@ mod tests {
     #[test]
     fn what_was_aborted_was_never_stored() {
         let mut history = History::default();
+        history.at(0, 0, 2);
         Port::begin(&mut history, true);
-        history.at(0, 2);
         history.store(Ptr::to(8), 5, 0xff);
         history.abort();
         assert_eq!(history.line(Line(0)), [0; LINE_BYTES as usize]);
         assert_eq!(of(&history.told(&trace(&[])), &[(1, 5)]), "no store can be told to be there");
+    }
+
+    #[test]
+    fn a_transaction_that_is_aborted_takes_back_its_own_stores() {
+        let mut history = History::default();
+        let mut act = |thread, act: &dyn Fn(&mut History)| {
+            history.at(thread, 0, 2 + thread);
+            act(&mut history);
+        };
+        act(1, &|history| Port::begin(history, true));
+        act(1, &|history| history.store(Ptr::to(8), 5, 0xff));
+        act(0, &|history| Port::begin(history, false));
+        act(0, &|history| history.store(Ptr::to(72), 7, 0xff));
+        act(0, &|history| history.commit());
+        act(1, &|history| history.abort());
+        assert_eq!((history.word(Word(1)), history.word(Word(9))), (0, 7));
+        let told = history.told(&trace(&[]));
+        assert_eq!(of(&told, &[(9, 7)]), "memory has the stores up to line 2");
     }
 }

@@ -94,8 +94,8 @@ fn perform(to: &mut Recorder<'_>, fields: &[&str]) -> Step {
         ["tx.END"] => to.end("tx.END", Op::Commit),
         [marker] if is_marker(marker) => to.mark(marker),
         _ => to.wrong(format!(
-            "`{}` is no operation of a store log; there are REGISTER_FILE, STORE, FLUSH, FENCE and \
-             markers",
+            "`{}` is no operation of a store log; there are REGISTER_FILE, STORE, FLUSH, FENCE, and \
+             markers that end in .BEGIN or .END",
             fields.join(";")
         )),
     }

@@ -366,6 +366,18 @@ impl<'a> Recorder<'a> {
                  numbers, so that no two threads wait for each other"
             ));
         }
+        let mut others = self.recorded.iter().flat_map(|(thread, other)| {
+            other.held.iter().map(move |(held, since)| (thread, *held, *since))
+        });
+        if self.trace.is_interleaved
+            && let Some((thread, _, since)) = others.find(|(_, held, _)| *held == lock)
+        {
+            let unit = self.unit;
+            return self.wrong(format!(
+                "lock {lock} is taken while thread {thread} has it, from {unit} {since} on: in the \
+                 order of the file no thread could go on"
+            ));
+        }
         self.trace.locks = self.trace.locks.max(lock + 1);
         self.now().held.push((lock, place));
         self.push(Op::Lock(lock));

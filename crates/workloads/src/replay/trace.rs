@@ -139,7 +139,8 @@ pub struct Thread {
     pub places: Vec<usize>,
     /// The texts of its marks.
     pub marks: Vec<String>,
-    /// The parts of `ops`, each with one transaction and the operations around it.
+    /// The parts of `ops`, each with one transaction and the operations around it, or with all the
+    /// transactions that a lock is held over: a run may end behind any part.
     pub parts: Vec<Range<usize>>,
 }
 
@@ -154,14 +155,18 @@ impl Thread {
             places.extend([end; 2]);
         }
         let mut parts = Vec::new();
-        let (mut start, mut ended) = (0, false);
+        let (mut start, mut ended, mut held) = (0, false, 0);
         for (index, op) in ops.iter().enumerate() {
             // Unlocks and the like directly after a transaction belong to its part.
-            if ended && matches!(op, Op::Begin { .. } | Op::Lock(_)) {
+            if ended && held == 0 && matches!(op, Op::Begin { .. } | Op::Lock(_)) {
                 parts.push(start..index);
                 (start, ended) = (index, false);
             }
-            ended |= ends(op);
+            match op {
+                Op::Lock(_) => held += 1,
+                Op::Unlock(_) => held -= 1,
+                _ => ended |= ends(op),
+            }
         }
         if ended || parts.is_empty() {
             parts.push(start..ops.len());

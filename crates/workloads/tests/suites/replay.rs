@@ -287,6 +287,30 @@ fn a_value_that_was_not_recorded_is_new_each_time() {
     assert_ne!(first[0], first[3]);
     assert_eq!(first, values(1));
     assert_ne!(first, values(2));
+    // Nor is it one of those from before the measured part.
+    let mut bench = bench(1, "store 0 ?\nmeasured\nbegin\nstore 0 ?\ncommit\n");
+    let there = bench.view.word(Word::of(4096));
+    next(&mut bench, 0, ONLY);
+    assert_ne!(bench.view.word(Word::of(4096)), there);
+    assert_ne!(there, 0);
+}
+
+/// A run may end behind any part, and nobody could have the lock after that.
+#[test]
+fn transactions_under_one_lock_are_one_part() {
+    let of = |number: u8| {
+        let tx = format!("begin\nstore {} 1\ncommit\n", 64 * u64::from(number));
+        format!("thread {number}\nlock 0\n{tx}{tx}unlock 0\n{tx}")
+    };
+    let mut bench = bench(2, &format!("measured\n{}{}", of(0), of(1)));
+    for _ in 0..2 {
+        for (core, commits) in [(0, 2), (0, 1), (1, 2), (1, 1)] {
+            let notes = next(&mut bench, core, ONLY);
+            let count = |word: &str| notes.iter().filter(|note| note.starts_with(word)).count();
+            assert_eq!(count("commit"), commits, "{notes:?}");
+            assert_eq!(count("lock"), count("unlock"), "{notes:?}");
+        }
+    }
 }
 
 #[test]
@@ -370,6 +394,11 @@ const WRONG: &[(&str, &str)] = &[
         "mine.trace, line 2: lock 2 is taken behind lock 2: locks are taken in the order of their \
          numbers, so that no two threads wait for each other",
     ),
+    (
+        "interleaved\nlock 0\nwork 1\nthread 1\nlock 0\nunlock 0\nthread 0\nunlock 0",
+        "mine.trace, line 5: lock 0 is taken while thread 0 has it, from line 2 on: in the order \
+         of the file no thread could go on",
+    ),
     ("lock 65536", "mine.trace, line 1: the lock's number is 65536, and not from 0 to 65535"),
     ("thread 64", "mine.trace, line 1: the thread's number is 64, and not from 0 to 63"),
     (
@@ -402,7 +431,8 @@ const WRONG: &[(&str, &str)] = &[
     (
         "START|STORE;0x0;0x1|STOP",
         "mine.trace, operation 1: `STORE;0x0;0x1` is no operation of a store \
-                                  log; there are REGISTER_FILE, STORE, FLUSH, FENCE and markers",
+                                  log; there are REGISTER_FILE, STORE, FLUSH, FENCE, and markers that end in \
+                                  .BEGIN or .END",
     ),
     (
         "START|FLUSH;0xx;0x1|STOP",
