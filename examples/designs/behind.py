@@ -159,7 +159,9 @@ class Behind(Design):
             if self.is_pending(evict.line):
                 self.held.append(evict)
             else:
-                below.send(max(at, evict.at), evict.line, evict.data, kind="home_write_back")
+                # It waits at its controller.
+                line, data = evict.line, evict.data
+                below.send(evict.at, line, data, kind="home_write_back", waited=at)
 
     # From the power supply. Of the object nothing is left: recovery has the image alone.
 

@@ -183,7 +183,9 @@ class UndoLog(Design):
             if self.is_pending(evict.line):
                 self.held.append(evict)
             else:
-                below.send(max(evict.at, at), evict.line, evict.data, kind="home_write_back")
+                # It waits at its controller.
+                line, data = evict.line, evict.data
+                below.send(evict.at, line, data, kind="home_write_back", waited=at)
 
     def is_pending(self, line):
         return any(one.line == line for log in self.cores for one in log.pending)

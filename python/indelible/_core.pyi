@@ -138,6 +138,7 @@ class Below:
         kind: str = "data",
         mask: int = ...,
         direct: bool = False,
+        waited: int | None = None,
     ) -> None:
         """Send a line, or the bytes of it that `mask` selects."""
 

@@ -335,8 +335,9 @@ impl PyBelow {
 
     /// Sends a line, or the bytes of it that `mask` selects, one bit a byte. It is at its
     /// controller `shape.path` cycles later. With `direct` it is there at that cycle, by a path of
-    /// the design's own, where it may overtake an eviction of the line.
-    #[pyo3(signature = (at, address, data, *, tell = None, kind = "data", mask = u64::MAX, direct = false))]
+    /// the design's own, where it may overtake an eviction of the line. What has `waited` there,
+    /// until a cycle at which some controller knew that it may go on, does not take the path again.
+    #[pyo3(signature = (at, address, data, *, tell = None, kind = "data", mask = u64::MAX, direct = false, waited = None))]
     #[expect(clippy::too_many_arguments, reason = "most are words of their own in Python")]
     fn send(
         &self,
@@ -347,8 +348,12 @@ impl PyBelow {
         kind: &str,
         mask: u64,
         direct: bool,
+        waited: Option<u64>,
     ) -> PyResult<()> {
         let write = self.write(address, &data, mask, kind)?;
+        let shape = &self.below()?.shape;
+        let left = |waited: u64| waited.saturating_add(shape.hop()).saturating_sub(shape.path);
+        let at = waited.map_or(at, |waited| at.max(left(waited)));
         let at = self.time(at, if direct { Way::Nothing } else { Way::Path })?;
         let (below, notify) = (self.changed()?, self.told(tell));
         match direct {
