@@ -214,7 +214,7 @@ impl Design for Dpo {
             class: if line.address() >= self.log_base { Class::Log } else { Class::Data },
             youngest: true,
         };
-        buffer.is_superseded(line);
+        buffer.supersede(line);
         self.counts.entries += 1;
         self.append(core, what, leaves);
         self.kick(core, at, below);
@@ -235,12 +235,14 @@ impl Design for Dpo {
                 if !self.rules.dsync_waits {
                     return self.wait_for_room(core, at);
                 }
+                // What is written to volatile memory is in no buffer.
+                let drained = drained.max(below.answered(core));
                 self.buffers[core].wait(Wait::Sync(id, drained));
                 Progress::Wait
             }
             FenceKind::Flush(line, class, _) => {
                 // Nothing is flushed, but the flush says what the store was for.
-                self.buffers[core].is_for(line, class);
+                self.buffers[core].count_as(line, class);
                 Progress::Done(at)
             }
             FenceKind::Order => Progress::Done(at),

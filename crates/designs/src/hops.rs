@@ -241,6 +241,8 @@ impl Design for Hops {
             FenceKind::Order => (),
             FenceKind::Durable => {
                 self.close(core, at, below);
+                // What is written to volatile memory is in no buffer.
+                let drained = drained.max(below.answered(core));
                 let buffer = &mut self.buffers[core];
                 if buffer.entries.is_empty() {
                     return Progress::Done(drained);

@@ -408,6 +408,7 @@ fn or_blame<T>(script: &str, run: impl FnOnce() -> T) -> T {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
     let what = text.unwrap_or("a panic without a message");
+    let what = what.lines().map(str::trim).collect::<Vec<_>>().join("; ");
     raise(format!("{script}: it breaks a rule of the machine (or that is a bug of ours): {what}"))
 }
 

@@ -160,7 +160,7 @@ impl<E: Copy> Below<E> {
         } else if self.caches.clean(line, keep) {
             let arrival = at + (self.shape.walk - self.shape.path + self.shape.near);
             let taken = self.memory.write_volatile(arrival, line);
-            self.is_taken(core, taken);
+            self.note_taken(core, taken);
         }
     }
 
@@ -203,7 +203,7 @@ impl<E: Copy> Below<E> {
 
     /// Notes that a controller takes a core's write to volatile memory at `at`. The core's next
     /// fence waits for that, and for the answer.
-    pub(crate) fn is_taken(&mut self, core: CoreId, at: Cycle) {
+    pub(crate) fn note_taken(&mut self, core: CoreId, at: Cycle) {
         let pending = &mut self.unacknowledged[core];
         pending.last = pending.last.max(at + self.shape.near);
     }
@@ -213,6 +213,12 @@ impl<E: Copy> Below<E> {
     pub fn has_unacknowledged(&self, core: CoreId, at: Cycle) -> bool {
         let pending = &self.unacknowledged[core];
         pending.writes > 0 || pending.last > at
+    }
+
+    /// When the last of the writes that a core has sent is answered, as far as that is known: those
+    /// to volatile memory, if the design brings stores to persistent memory itself.
+    pub fn answered(&self, core: CoreId) -> Cycle {
+        self.unacknowledged[core].last
     }
 
     /// The answer to a fence that waits until a core's writes are durable.

@@ -326,15 +326,13 @@ impl Probe {
             // No image shows this violation. It is told of the crash point that follows at once.
             self.order = 0;
             self.early.clear();
-            let before = self.violations.len();
-            self.report(at, None, text, None);
-            self.violations.iter_mut().skip(before).for_each(|told| told.point += 1);
+            self.report_of(self.passed + 1, at, None, text, None);
         }
     }
 
     /// A crash point: cuts the power if the campaign says so, and checks what is left.
     pub(crate) fn pass<'i>(&mut self, at: Cycle, fail: &Fails<'_, 'i>) {
-        if !self.is_cut_here() {
+        if !self.comes_to_cut() {
             return;
         }
         self.points += 1;
@@ -371,7 +369,7 @@ impl Probe {
                     if chosen.is_some_and(|chosen| chosen.may_be(order)) {
                         candidate = Some((order, image.clone()));
                     }
-                    if !(is_chance && choices.are_known()) {
+                    if !(is_chance && choices.are_repeated()) {
                         self.recover(at, image);
                     }
                 }
@@ -382,15 +380,8 @@ impl Probe {
             {
                 stores.sampled += u64::from(!choices.are_all_made());
             }
-            let last = match self.campaign.reorders {
-                _ if self.versions.is_some() => false,
-                most if order < most => choices.next(mix(seed ^ (order + 1) << 48)),
-                most if tries_every && order < 2 * most => {
-                    choices.at_random(mix(seed ^ (order + 1) << 48))
-                }
-                _ => true,
-            };
-            if last || self.is_done() {
+            let next = mix(seed ^ (order + 1) << 48);
+            if self.ends_with(order, next, tries_every, &mut choices) || self.is_done() {
                 break;
             }
         }
@@ -404,6 +395,19 @@ impl Probe {
         }
     }
 
+    /// Goes on to the choices of the next image of a point. Returns whether there is none.
+    fn ends_with(&self, order: u64, seed: u64, tries_every: bool, choices: &mut Choices) -> bool {
+        match self.campaign.reorders {
+            _ if self.versions.is_some() => false,
+            most if order < most => choices.next(seed),
+            most if tries_every && order < 2 * most => {
+                choices.at_random(seed);
+                false
+            }
+            _ => true,
+        }
+    }
+
     /// Whether the images of a point differ in nothing but the writes that have arrived early.
     /// Otherwise a write that the cells are in the middle of is torn in another way each time, or
     /// recovery is interrupted in other ways.
@@ -412,7 +416,7 @@ impl Probe {
     }
 
     /// Counts a crash point, and returns whether the campaign cuts the power there.
-    fn is_cut_here(&mut self) -> bool {
+    fn comes_to_cut(&mut self) -> bool {
         self.passed += 1;
         let is_asked = match &self.campaign.points {
             Points::Count => false,
@@ -490,6 +494,18 @@ impl Probe {
         why: impl Into<Refusal>,
         word: Option<Word>,
     ) {
+        self.report_of(self.passed, at, again, why, word);
+    }
+
+    /// Reports a violation of this crash point.
+    fn report_of(
+        &mut self,
+        point: u64,
+        at: Cycle,
+        again: Option<Again>,
+        why: impl Into<Refusal>,
+        word: Option<Word>,
+    ) {
         if self.is_done() {
             return;
         }
@@ -500,7 +516,7 @@ impl Probe {
         });
         let history = history.unwrap_or_default();
         self.violations.push(Violation {
-            point: self.passed,
+            point,
             order: self.order,
             early: self.early.clone(),
             at,

@@ -280,15 +280,15 @@ impl<D: Design> Machine<D> {
         may.then(|| if claimed { known.max(clock) } else { known })
     }
 
-    /// Whether a core may do something that others can see: no other core is behind it, and every
-    /// event that is due by now has been processed.
+    /// Processes what is due before a core does something that others can see. Returns whether it
+    /// may do so now: no other core is behind it, and no event is due.
     #[inline]
-    pub(crate) fn may_act(&mut self, id: CoreId) -> bool {
+    pub(crate) fn catch_up(&mut self, id: CoreId) -> bool {
         // Nearly always nothing is due.
-        self.acts_next(id) || self.may_act_after_events(id)
+        self.acts_next(id) || self.catch_up_with_events(id)
     }
 
-    fn may_act_after_events(&mut self, id: CoreId) -> bool {
+    fn catch_up_with_events(&mut self, id: CoreId) -> bool {
         for _ in 0..IDLE_EVENTS_MAX {
             let clock = self.cores[id].timing.clock();
             let core = &self.cores[id];
@@ -308,14 +308,8 @@ impl<D: Design> Machine<D> {
     /// the next event by no more than the quantum.
     #[inline]
     pub(crate) fn may_lead(&self, id: CoreId) -> bool {
-        self.cores[id].timing.clock().0 <= self.lead_limit()
-    }
-
-    /// The last cycle that a core may reach before the other cores and the next event have to catch
-    /// up.
-    #[inline]
-    fn lead_limit(&self) -> u64 {
-        self.turn_limit.min(self.below.agenda.next().0).saturating_add(self.quantum)
+        let limit = self.turn_limit.min(self.below.agenda.next().0).saturating_add(self.quantum);
+        self.cores[id].timing.clock().0 <= limit
     }
 
     /// Processes events, when no core can go on, until one can or the run is to stop. Returns false
@@ -536,9 +530,6 @@ impl<D: Design> Machine<D> {
     /// change what survives.
     #[inline]
     fn cut_before_store(&mut self, id: CoreId, line: Line) {
-        if self.probe.is_none() {
-            return;
-        }
         let is_cut = match self.cut_before_stores {
             CutBefore::None => return,
             CutBefore::Every => true,

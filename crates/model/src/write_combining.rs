@@ -73,17 +73,17 @@ impl Combining {
     }
 
     /// Notes that a buffer was sent, which its controller has not accepted yet.
-    pub fn is_sent(&mut self) {
+    pub fn note_sent(&mut self) {
         self.sent += 1;
     }
 
     /// Notes that a controller has accepted a buffer that was sent.
-    pub fn is_accepted(&mut self) {
+    pub fn note_accepted(&mut self) {
         self.sent -= 1;
     }
 
     /// Notes that an answer comes at `at`. Returns whether the core waited to hear of one.
-    pub fn is_answered(&mut self, at: Cycle) -> bool {
+    pub fn note_answer(&mut self, at: Cycle) -> bool {
         self.answers.push(at);
         std::mem::take(&mut self.awaited)
     }
@@ -144,12 +144,12 @@ mod tests {
         let mut combining = Combining::new(2);
         for line in 0..2 {
             combining.store(Word(8 * line), &WORDS);
-            combining.is_sent();
+            combining.note_sent();
         }
         assert_eq!(combining.room(Line(2), Cycle(10)), Room::Unknown);
         combining.await_answer();
-        combining.is_accepted();
-        assert!(combining.is_answered(Cycle(50)), "it is told whom it waited for");
+        combining.note_accepted();
+        assert!(combining.note_answer(Cycle(50)), "it is told whom it waited for");
         assert_eq!(combining.room(Line(2), Cycle(10)), Room::At(Cycle(50)));
         assert_eq!(combining.room(Line(2), Cycle(60)), Room::At(Cycle(60)));
         combining.store(Word(16), &[1]);

@@ -221,12 +221,12 @@ impl Buffer {
     }
 
     /// Notes that the core stores to a line again: an older entry of it is not the youngest copy.
-    pub fn is_superseded(&mut self, line: Line) {
+    pub fn supersede(&mut self, line: Line) {
         self.youngest(line, true);
     }
 
     /// Sets what the newest write of a line, if it is still there, counts as.
-    pub fn is_for(&mut self, line: Line, class: Class) {
+    pub fn count_as(&mut self, line: Line, class: Class) {
         let mut writes = self.entries.iter_mut().rev().filter_map(|entry| match &mut entry.what {
             What::Write { line, class, .. } => Some((*line, class)),
             What::Fence => None,

@@ -54,7 +54,7 @@ impl Transactions {
     }
 
     /// Notes that an entry of a transaction is where it survives. Returns whether all of them are.
-    fn is_complete_with(&mut self, by: Place) -> bool {
+    fn note_survivor(&mut self, by: Place) -> bool {
         if by < self.window.first {
             return false;
         }
@@ -215,7 +215,7 @@ impl LocKiln {
 
     /// Notes that an entry of a transaction is where it survives.
     pub(super) fn arrived(&mut self, by: Place, at: Cycle, below: &mut Below<LocKilnEvent>) {
-        if self.transactions.is_complete_with(by) {
+        if self.transactions.note_survivor(by) {
             self.advance(at, below);
         }
     }

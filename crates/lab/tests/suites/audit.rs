@@ -371,3 +371,18 @@ fn a_border_of_a_transaction_waits_for_loads_and_stores() {
     assert_eq!((row["caches"]["fences"].as_u64(), of("fence")), (Some(0), 0), "{row}");
     assert!(of("load_miss") > 0 && of("store_buffer_full") > 0, "{row}");
 }
+
+/// What is announced when no program runs any more is in no latency.
+#[test]
+fn no_latency_is_longer_than_its_run() {
+    for design in ["morlog-dp", "loc-wal", "loc-kiln"] {
+        let line = format!("{design} btree cores=1 txs=20 warmup=0");
+        let line = match design {
+            "morlog-dp" => format!("{line} design.redo_delay=1000000"),
+            _ => line,
+        };
+        let row = run(&line);
+        let most = row["commit_latency_cycles"]["max"].as_u64().unwrap_or(0);
+        assert!(most <= row["cycles"].as_u64().expect("cycles"), "{line}: {most}");
+    }
+}

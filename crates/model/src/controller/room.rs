@@ -21,7 +21,7 @@ impl<E: Copy> Memory<E> {
 
     /// Whether the write-backs that wait at some controller take all of its buffers for them. If
     /// so, the core waits there until [`Memory::unblocked`] or [`Memory::wait_beside`] returns it.
-    pub fn congested(&mut self, core: CoreId) -> bool {
+    pub fn wait_if_congested(&mut self, core: CoreId) -> bool {
         for controller in &mut self.controllers {
             if controller.backlog() >= self.writebacks {
                 controller.cores_waiting.push(core);

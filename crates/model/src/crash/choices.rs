@@ -12,7 +12,7 @@ pub struct Choices {
     asked: usize,
     /// The answers of this image: the bytes of each write that are there, one bit a byte.
     answers: Vec<u64>,
-    /// The answers of the earlier images that [`Choices::are_known`] was asked about.
+    /// The answers of the earlier images that [`Choices::are_repeated`] was asked about.
     before: Vec<Vec<u64>>,
 }
 
@@ -84,8 +84,9 @@ impl Choices {
         Some(!spread(lacking))
     }
 
-    /// Whether an earlier image that was asked about is made of the same answers as this one.
-    pub fn are_known(&mut self) -> bool {
+    /// Whether an earlier image that was asked about is made of the same answers as this one, which
+    /// is an earlier one from now on.
+    pub fn are_repeated(&mut self) -> bool {
         let is_known = self.before.contains(&self.answers);
         if !is_known {
             self.before.push(self.answers.clone());
@@ -115,13 +116,11 @@ impl Choices {
         matches!(self.kind, Kind::Every) && self.given.iter().all(|given| *given)
     }
 
-    /// Goes on to answers that are drawn at random, and returns that there are some, as `next`
-    /// does.
-    pub fn at_random(&mut self, seed: u64) -> bool {
+    /// Goes on to answers that are drawn at random.
+    pub fn at_random(&mut self, seed: u64) {
         self.answers.clear();
         self.asked = 0;
         self.kind = Kind::Random(seed);
-        false
     }
 }
 
@@ -144,7 +143,7 @@ mod tests {
         for seed in 0..256 {
             choices.at_random(mix(seed));
             let there = if choices.arrived() { choices.torn(u8::MAX) } else { 0 };
-            assert_eq!(choices.are_known(), seen.contains(&there), "{there:x}");
+            assert_eq!(choices.are_repeated(), seen.contains(&there), "{there:x}");
             seen.push(there);
         }
         assert!(seen.iter().any(|there| ![0, u64::MAX].contains(there)));
@@ -178,13 +177,13 @@ mod tests {
             let arrived = choices.arrived();
             made[usize::from(arrived)] += 1;
             let is_first = made[usize::from(arrived)] == 1;
-            assert_eq!(choices.are_known(), !is_first, "{made:?}");
+            assert_eq!(choices.are_repeated(), !is_first, "{made:?}");
             assert!(!choices.next(mix(seed)));
         }
         assert!(made[0] > 1 && made[1] > 1, "{made:?}");
         // One more answer makes another image.
         choices.arrived();
         choices.arrived();
-        assert!(!choices.are_known());
+        assert!(!choices.are_repeated());
     }
 }

@@ -40,7 +40,7 @@ impl<D: Design> OnCore<'_, D> {
     #[inline]
     fn turn(&self) -> bool {
         let mut waited = false;
-        while !self.machine().may_act(self.core) {
+        while !self.machine().catch_up(self.core) {
             self.yielder.suspend(());
             self.resumed();
             waited = true;
@@ -156,7 +156,7 @@ impl<D: Design> OnCore<'_, D> {
     #[inline]
     fn turn_with_room(&self, line: Line, write: bool, stall: Stall) -> bool {
         let mut waited = self.turn();
-        while self.machine().is_congested(self.core, line, write) {
+        while self.machine().waits_for_room(self.core, line, write) {
             self.park(stall);
             waited = true;
         }
@@ -259,7 +259,7 @@ impl<D: Design> OnCore<'_, D> {
     /// transaction.
     #[inline]
     fn at_a_stop(&self) {
-        if self.machine().is_to_move(self.core) {
+        if self.machine().moves_now(self.core) {
             self.migrate();
         }
     }

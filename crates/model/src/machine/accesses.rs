@@ -23,10 +23,10 @@ const MEMORY_MISSES_MAX: u8 = 16;
 impl<D: Design> Machine<D> {
     /// Whether an access has to wait because the controllers have no room for write-backs. The
     /// caller then parks the core.
-    pub(crate) fn is_congested(&mut self, id: CoreId, line: Line, write: bool) -> bool {
+    pub(crate) fn waits_for_room(&mut self, id: CoreId, line: Line, write: bool) -> bool {
         self.below.memory.is_congested()
             && self.below.caches.needs_others(id, line, write)
-            && self.below.memory.congested(id)
+            && self.below.memory.wait_if_congested(id)
     }
 
     /// Counts a load, or a store, flush or fence.
@@ -52,12 +52,10 @@ impl<D: Design> Machine<D> {
     /// core may not lead or its first level lacks the line.
     #[inline]
     pub(crate) fn load_near(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
-        let limit = self.lead_limit();
-        let timing = &mut self.cores[id].timing;
-        if timing.clock().0 > limit || !self.below.caches.hit(id, line) {
+        if !self.may_lead(id) || !self.below.caches.hit(id, line) {
             return None;
         }
-        Some(timing.load_hit(line, known))
+        Some(self.cores[id].timing.load_hit(line, known))
     }
 
     /// Whether the core's first level has a line.
@@ -233,12 +231,9 @@ impl<D: Design> Machine<D> {
             Found::Llc => {
                 self.memory_misses = self.memory_misses.saturating_sub(1);
                 done = self.arrived_by(line, done + times.llc);
-                if line.is_persistent() {
-                    let (memory, asked) = (false, done);
-                    let fill = Fill { core: id, line, memory, write, asked, at: done, earlier };
-                    let there = self.design.fill(&fill, &mut self.below);
-                    done = not_before(self.card.name, "fill", done, there);
-                }
+                let (memory, asked) = (false, done);
+                let fill = Fill { core: id, line, memory, write, asked, at: done, earlier };
+                done = self.filled(&fill);
             }
             Found::Elsewhere(from) => {
                 done = self.arrived_by(line, done + times.llc) + times.transfer;
@@ -255,12 +250,9 @@ impl<D: Design> Machine<D> {
                 let asked = done + times.llc + path;
                 self.below.memory.pass(now);
                 done = self.below.memory.read(asked, self.locate(line)) + path;
-                if line.is_persistent() {
-                    let memory = true;
-                    let fill = Fill { core: id, line, memory, write, asked, at: done, earlier };
-                    let there = self.design.fill(&fill, &mut self.below);
-                    done = not_before(self.card.name, "fill", done, there);
-                }
+                let memory = true;
+                let fill = Fill { core: id, line, memory, write, asked, at: done, earlier };
+                done = self.filled(&fill);
                 self.comes(line, done, now);
             }
         }
@@ -269,6 +261,15 @@ impl<D: Design> Machine<D> {
             self.write_back(victim, now);
         }
         done
+    }
+
+    /// Tells the design that a line comes; returns when the design lets the core have it.
+    fn filled(&mut self, fill: &Fill) -> Cycle {
+        if !fill.line.is_persistent() {
+            return fill.at;
+        }
+        let there = self.design.fill(fill, &mut self.below);
+        not_before(self.card.name, "fill", fill.at, there)
     }
 
     /// Tells the design which lines left the first levels, and which came down to the last.

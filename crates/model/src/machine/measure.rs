@@ -42,7 +42,16 @@ impl<D: Design> Machine<D> {
     }
 
     /// Begins counting, now that every core is ready, and wakes the cores that wait for it.
+    ///
+    /// # Panics
+    /// When the design has woken one of them.
     pub(crate) fn start_measuring(&mut self) {
+        let waiting = self.cores.iter().filter(|(_, core)| core.parked == Some(Stall::Other));
+        assert_eq!(
+            waiting.count() + 1,
+            usize::from(self.cores.cores()),
+            "a core that waits for the others is woken: a design wakes a core once for each answer"
+        );
         let clocks = self.cores.iter().map(|(_, core)| core.timing.drained());
         self.started = clocks.max().expect("a machine has cores");
         for (id, core) in self.cores.iter_mut() {
@@ -97,6 +106,8 @@ impl<D: Design> Machine<D> {
             stalls[Stall::Other as usize] += end.since(core.timing.clock());
         }
         let usage = self.usage.take().unwrap_or_else(|| self.below.memory.usage(end));
+        // What is announced from now on no program could have told anybody.
+        let commit_latency = std::mem::replace(&mut self.counts.commit_latency, latencies());
         while self.process_one(Cycle::NEVER) {}
         self.crash_point(end);
         self.below.memory.settle(end);
@@ -109,7 +120,7 @@ impl<D: Design> Machine<D> {
             accesses: counts.accesses,
             migrations: counts.migrations,
             instructions,
-            commit_latency: counts.commit_latency,
+            commit_latency,
             compute,
             stalls,
             meters: self.below.memory.meters(),

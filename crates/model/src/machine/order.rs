@@ -193,7 +193,7 @@ impl<D: Design> Machine<D> {
     /// Whether a thread that has come to a store, or to the border of a transaction, is to move to
     /// another core first.
     #[inline]
-    pub(crate) fn is_to_move(&mut self, id: CoreId) -> bool {
+    pub(crate) fn moves_now(&mut self, id: CoreId) -> bool {
         let Some(left) = &mut self.cores[id].stays_for else { return false };
         *left -= 1;
         *left == 0

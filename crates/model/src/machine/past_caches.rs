@@ -43,7 +43,7 @@ impl<D: Design> Machine<D> {
     ) -> Vec<u64> {
         let line = Line::of(at.address);
         let now = self.cores[id].timing.clock();
-        if line.is_persistent() {
+        if line.is_persistent() && self.probe.is_some() {
             self.cut_before_store(id, line);
         }
         self.combines = true;
@@ -120,16 +120,16 @@ impl<D: Design> Machine<D> {
     /// Sends what a buffer has gathered, at `at`.
     fn send_combined(&mut self, id: CoreId, at: Cycle, mut write: Write) {
         if self.design.brings_stores() && write.line.is_persistent() {
-            self.cores[id].combining.is_answered(at);
+            self.cores[id].combining.note_answer(at);
         } else if write.line.is_persistent() {
             write.line = self.locate(write.line);
-            self.cores[id].combining.is_sent();
+            self.cores[id].combining.note_sent();
             self.below.send(at, write, Notify::Combining(id));
         } else {
             let near = self.below.shape.near;
             let taken = self.below.memory.write_volatile(at + near, write.line);
-            self.below.is_taken(id, taken);
-            self.cores[id].combining.is_answered(taken + near);
+            self.below.note_taken(id, taken);
+            self.cores[id].combining.note_answer(taken + near);
         }
     }
 
@@ -146,8 +146,8 @@ impl<D: Design> Machine<D> {
         while let Some(id) = self.below.memory.take_combined() {
             let answer = at + self.below.shape.path;
             let combining = &mut self.cores[id].combining;
-            combining.is_accepted();
-            if combining.is_answered(answer) {
+            combining.note_accepted();
+            if combining.note_answer(answer) {
                 self.unpark(id, answer);
             }
         }

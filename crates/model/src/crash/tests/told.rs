@@ -130,9 +130,9 @@ fn an_announcement_of_what_may_store_more_is_told() {
 fn a_campaign_that_is_cancelled_tells_nothing_more() {
     let cancelled = Arc::new(AtomicBool::new(true));
     let mut probe = of_transactions::<HASTY>(1, true);
-    assert!(probe.is_cut_here());
+    assert!(probe.comes_to_cut());
     probe.heed(&cancelled);
-    assert!(!probe.is_cut_here() && probe.is_done());
+    assert!(!probe.comes_to_cut() && probe.is_done());
     probe.report(Cycle(0), None, "wrong".to_owned(), None);
     let durable = Contents::new(0, 4096).expect("room");
     probe.recover(Cycle(0), Image::over(&durable));
