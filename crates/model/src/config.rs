@@ -301,12 +301,14 @@ config! {
         /// Bits that share one flip bit under Flip-N-Write.
         fnw "fnw_granularity" ["FlipNWriteGranularity"], Unit::Count, 32, 8..=64, "NVMain: 32";
         /// Energy of reading a bit of the cells.
-        e_read "read_energy" [], Unit::EnergyPerBit, 2_470, 0..=1_000_000_000, "Lee+ ISCA'09: 2.47 pJ";
+        e_read "read_energy" [], Unit::EnergyPerBit, 2_470, 0..=1_000_000_000,
+            "Lee+ ISCA'09: 2.47 pJ, from memory";
         /// Energy of setting a bit.
-        e_set "set_energy" [], Unit::EnergyPerBit, 16_820, 0..=1_000_000_000, "Lee+ ISCA'09: 16.82 pJ";
+        e_set "set_energy" [], Unit::EnergyPerBit, 16_820, 0..=1_000_000_000,
+            "Lee+ ISCA'09: 16.82 pJ, from memory";
         /// Energy of resetting a bit.
         e_reset "reset_energy" [], Unit::EnergyPerBit, 16_820, 0..=1_000_000_000,
-            "Lee+ ISCA'09: 16.82 pJ";
+            "Lee+ ISCA'09: 16.82 pJ, from memory";
     }
     /// The volatile memory of each controller.
     dram Dram {
@@ -331,7 +333,8 @@ config! {
     /// What saving data at a power failure costs (BBB, HPCA'21).
     energy Energy {
         /// From a first-level cache to memory.
-        drain_l1 "drain_l1" [], Unit::EnergyPerByte, 11_839_000, 0..=1_000_000_000, "BBB: 11.839 nJ/B";
+        drain_l1 "drain_l1" [], Unit::EnergyPerByte, 11_839_000, 0..=1_000_000_000,
+            "BBB: 11.839 nJ/B, from memory";
         /// From another cache or a controller's buffer to memory.
         drain_llc "drain_llc" [], Unit::EnergyPerByte, 11_228_000, 0..=1_000_000_000,
             "BBB: 11.228 nJ/B";
@@ -340,10 +343,10 @@ config! {
             "HPCA'23, eADR's row of the battery table: 45 % (specs/logging.md 1.10)";
         /// Energy in a volume of supercapacitor.
         supercap "supercap_density" [], Unit::EnergyDensity, 100, 1..=1_000_000_000,
-            "BBB: 1e-4 Wh/cm3 (specs/logging.md 1.10)";
+            "BBB: 1e-4 Wh/cm3, from memory";
         /// Energy in a volume of thin-film lithium battery.
         thin_film "thin_film_density" [], Unit::EnergyDensity, 10_000, 1..=1_000_000_000,
-            "BBB: 1e-2 Wh/cm3 (specs/logging.md 1.10)";
+            "BBB: 1e-2 Wh/cm3, from memory";
     }
     /// What a workload takes from the machine it runs on if the user does not say.
     workload Workload {
