@@ -1,10 +1,13 @@
 """The command `indelible`, also as `python -m indelible`."""
 
 import os
+import signal
 import sys
 
 #: The variable that seeds Python's hashes of texts. If unset, every process has another seed.
 HASHES = "PYTHONHASHSEED"
+#: A batch system's signal to end, and that of a terminal that was closed.
+ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> int:
@@ -24,6 +27,10 @@ def main() -> int:
     # A Ctrl-C that came inside an `exec`, which making a data class uses, stays pending until the
     # next `exec`; without this one Python would die of it at exit.
     exec("")
+    # Python gives signals their default handlers back before it ends, but none to ignored ones.
+    for ends in ENDS:
+        if signal.getsignal(ends) is _hear_again:
+            signal.signal(ends, signal.SIG_IGN)
     return code
 
 
@@ -33,12 +40,23 @@ def _end_in_order() -> None:
     A process that died of them at once would leave behind what it has started: a checker
     (`--check`) that does not end by itself would run for ever, and temporary files would stay.
     """
-    import signal
-
-    for ends in (signal.SIGTERM, signal.SIGHUP):
+    for ends in ENDS:
         # A signal that the caller has set to be ignored, as nohup does, stays ignored.
         if signal.getsignal(ends) == signal.SIG_DFL:
-            signal.signal(ends, signal.default_int_handler)
+            signal.signal(ends, _end)
+
+
+def _end(*_: object) -> None:
+    """Interrupt the command once: `timeout` tells the process, and then its group."""
+    for ends in ENDS:
+        if signal.getsignal(ends) is _end:
+            # What is started from now on would inherit SIG_IGN.
+            signal.signal(ends, _hear_again)
+    raise KeyboardInterrupt
+
+
+def _hear_again(*_: object) -> None:
+    """Do nothing: the command is about to end."""
 
 
 def _runs_python(words: list[str]) -> bool:

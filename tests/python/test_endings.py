@@ -73,6 +73,22 @@ def test_whoever_ends_the_command_ends_its_checker(tmp_path: Path, ends: signal.
     within(30, lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
 
 
+@pytest.mark.parametrize("after", [0.0, 0.002, 0.02])
+def test_whoever_is_told_twice_to_end_still_says_what_it_has(after: float) -> None:
+    """`timeout` tells the process, and then its group."""
+    process = start(*RUN, "--json")
+    time.sleep(1.5)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(after)
+    process.send_signal(signal.SIGTERM)
+    try:
+        shown, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert json.loads(shown)["cancelled"] is True
+
+
 def within(seconds: float, happens: Callable[[], bool]) -> None:
     """Wait until something has happened, for so long at most."""
     deadline = time.monotonic() + seconds
