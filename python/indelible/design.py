@@ -137,6 +137,9 @@ class Structure:
             size = getattr(self, name)
             if not isinstance(size, int) or not 0 <= size < 2**63:
                 raise ValueError(f"`{name}` of `{self.name}` is a whole number, and not {size!r}")
+        # Sums over structures, in kilobytes or in energy, are exact up to here.
+        if self.bits * self.count >= 2**53:
+            raise ValueError(f"`{self.name}` has {self.bits * self.count} bits: take fewer than 2^53")
         if self.kept_by not in KEPT_BY:
             known = ", ".join(KEPT_BY)
             raise ValueError(f"`{self.name}` is kept by one of {known}, and not {self.kept_by!r}")

@@ -226,7 +226,7 @@ class Verdict:
         for kind in ("fail", "none", "untested", "ok"):
             for verdict in verdicts:
                 if verdict.kind == kind:
-                    return Verdict(kind, points, violations, verdict.command, verdict.reason)
+                    return replace(verdict, points=points, violations=violations)
         return Verdict("untested", reason="no campaign was run")
 
     def json(self) -> dict[str, Any]:

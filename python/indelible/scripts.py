@@ -333,7 +333,8 @@ def _design_of(module: ModuleType, path: str) -> type[Design]:
         and issubclass(value, Design)
         and value.__module__ == module.__name__
     ]
-    # A class from which others are derived is not the design.
+    # A class from which others are derived is not the design, and may have several names.
+    found = list(dict.fromkeys(found))
     ends = [one for one in found if not any(one in other.__mro__[1:] for other in found)]
     if len(ends) != 1:
         names = ", ".join(one.__name__ for one in ends)
@@ -492,6 +493,12 @@ def _require_hooks(design: type[Design], name: str) -> None:
                 f"{name}: there is no hook `{word}`; is `{meant[0]}` meant? If not, call it"
                 f" otherwise, or `_{word}`"
             )
+    for hook in HOOKS:
+        own = getattr(design, hook)
+        if hook != "could_be_durable" and inspect.isgeneratorfunction(own):
+            raise InputError(f"{name}: `{hook}` has a `yield`, and answers with `return`")
+        if inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own):
+            raise InputError(f"{name}: `{hook}` is `async`, and is called as it is: leave that out")
 
 
 def _require_class_methods(design: type[Design], name: str) -> None:

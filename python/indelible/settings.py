@@ -88,7 +88,8 @@ def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[st
     own = {name: section for name, section in named if name}
     others = {called(name) for name in compared}
     for section in {key.partition(".")[0] for key, _ in settings}:
-        both = [name for name in dict.fromkeys(compared) if called(name) == section]
+        every = dict.fromkeys((*compared, design, workload))
+        both = [name for name in every if name and called(name) == section]
         if len(both) > 1:
             raise InputError(
                 f"settings of `{section}` would be those of {' and of '.join(both)}; name the file"

@@ -10,9 +10,9 @@ from typing import Any
 
 from indelible.experiment import InputError, named
 from indelible.files import require_writable, write_new
-from indelible.scripts import SUFFIX, sections
+from indelible.scripts import SUFFIX
 from indelible.starting_in_rust import SUFFIX as RUST
-from indelible.starting_in_rust import NewInRust, new_in_rust
+from indelible.starting_in_rust import NewInRust, new_in_rust, require_new
 
 #: The kinds of templates, with descriptions; the template of a kind is the file of that name.
 KINDS = {"design": "a hardware undo log", "order": "ordering hardware with a flush and a fence"}
@@ -80,8 +80,7 @@ def new(kind: str, name: str, rust: bool = False) -> New | NewInRust:
     design = "".join(word[:1].upper() + word[1:] for word in path.stem.replace("-", "_").split("_"))
     if not design.isidentifier() or keyword.iskeyword(design):
         raise InputError(f"`{path.stem}` is no name for a design; take letters, such as `mine`")
-    if path.stem in sections():
-        raise InputError(f"settings have a section `{path.stem}`; name the design otherwise")
+    require_new(path.stem)
     require_writable("new design", str(path))
     text = (TEMPLATES / f"{kind}.py").read_text(encoding="utf-8")
     text = text.replace(f"class {CLASS}(", f"class {design}(")

@@ -77,6 +77,14 @@ class NewInRust:
         )
 
 
+def require_new(name: str) -> None:
+    """Refuse a name by which settings, or the user, could mean something else."""
+    if name in _names("designs") + _names("orders") + _names("workloads"):
+        raise InputError(f"there is a `{name}` already; name the design otherwise")
+    if name in sections():
+        raise InputError(f"settings have a section `{name}`; name the design otherwise")
+
+
 def new_in_rust(name: str) -> NewInRust:
     """Write a design in Rust into the checkout of the current folder, and into its list."""
     name = name.removesuffix(SUFFIX).replace("_", "-")
@@ -86,10 +94,7 @@ def new_in_rust(name: str) -> NewInRust:
             f"`{name}` is no name for a design in Rust; take small letters, such as `mine`, digits"
             " and `-` behind them, and no word of Rust's"
         )
-    if name in _names("designs") + _names("orders") + _names("workloads"):
-        raise InputError(f"there is a `{name}` already; name the design otherwise")
-    if name in sections():
-        raise InputError(f"settings have a section `{name}`; name the design otherwise")
+    require_new(name)
     folder = _sources()
     source = folder / f"{TEMPLATE}{SUFFIX}"
     with naming(source):

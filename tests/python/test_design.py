@@ -59,6 +59,7 @@ def test_what_one_begins_with_says_what_to_do_next(mine: str) -> None:
     )
     assert "there is no directory" in refused(lambda: indelible.new("design", "no/x"))
     assert "a section `core`" in refused(lambda: indelible.new("design", "core"))
+    assert "there is a `hash` already" in refused(lambda: indelible.new("design", "hash"))
     answer = indelible.new("design", "my-log")
     assert answer.json() == {"file": "./my-log.py", "design": "MyLog", "kind": "design"}
     assert "--design ./my-log.py" in str(answer)
@@ -70,19 +71,30 @@ def test_examples_are_right(name: str) -> None:
     path = str(EXAMPLES / f"{name}.py")
     crash = indelible.crash(path, "hash", txs=30, points=300, mutants=name != "undo_log", trials=3)
     assert crash.passed, str(crash)
-    small = {"llc.size": "256B", "l2.size": "128B", "l1d.size": "128B", "controller.count": 2}
+    small = CACHES | {"controller.count": 2}
     for workload in ("scribble", "queue"):
         crash = indelible.crash(path, workload, cores=3, txs=30, points=300, lives=3, set=small)
         assert crash.passed, str(crash)
     assert indelible.crash(path, "scribble", txs=40, set=SOME_ENERGY).passed
 
 
+#: Caches from which lines leave before their entries are durable.
+CACHES = {"llc.size": "256B", "l2.size": "128B", "l1d.size": "128B"}
+
+
 @pytest.mark.parametrize(
-    ("machine", "entries", "domain"),
-    [("silo", 64, "adr"), ("ssp", 4, "adr"), ("tiny", 4, "eadr"), ("tiny", 64, "media")],
+    ("machine", "entries", "settings"),
+    [
+        ("silo", 64, {}),
+        ("ssp", 4, {}),
+        ("tiny", 4, {"controller.domain": "eadr"}),
+        ("tiny", 64, {"controller.domain": "media"}),
+        ("tiny", 64, CACHES),
+        ("tiny", 64, CACHES | {"controller.count": 2}),
+    ],
 )
 def test_a_design_in_python_takes_the_same_cycles_as_in_rust(
-    machine: str, entries: int, domain: str
+    machine: str, entries: int, settings: dict[str, object]
 ) -> None:
     own = {"id", "design", "command", "host", "settings"}
     for workload, cores, seed in (("hash", 1, 1), ("btree", 2, 2), ("queue", 4, 3)):
@@ -94,7 +106,7 @@ def test_a_design_in_python_takes_the_same_cycles_as_in_rust(
                 cores=cores,
                 txs=100,
                 seed=seed,
-                set={"design.entries": entries, "controller.domain": domain},
+                set={"design.entries": entries} | settings,
             ).json()
             for name in ("undo-log", UNDO_LOG)
         )

@@ -49,6 +49,11 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "d.py: `store` has a `yield`, and answers with `return`",
         ),
         (
+            "def event(self, at, event, below): yield",
+            "d.py: `event` has a `yield`, and answers with `return`",
+        ),
+        ("async def commit(self, tx, below): pass", "`commit` is `async`, and is called as it is"),
+        (
             "def fill(self, fill, below): return 2.5",
             "which is no cycle: it answers nothing, a whole number from ",
         ),
@@ -110,6 +115,10 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ("def counters(self): return {'x': 0.5}", "d.py: `counters`: TypeError: "),
         ("def hardware(): return ()", "d.py: `hardware`: TypeError: "),
         ("hardware = lambda setup: [3]", "it returns a `Structure` for each, and not 3"),
+        (
+            "hardware = lambda setup: [Structure('a', 2**32, 2**32)]",
+            "`a` has 18446744073709551616 bits: take fewer than 2^53",
+        ),
         (
             "hardware = lambda setup: [Structure('a', -1)]",
             "`bits` of `a` is a whole number, and not",
@@ -323,6 +332,22 @@ def test_what_a_battery_saves_is_held_to_what_was_declared(write: Write) -> None
     )
     crash = indelible.crash(write(body + declared.format(count=64)), "array", txs=3, points=9)
     assert crash.failed
+
+
+def test_a_class_may_have_two_names(write: Write) -> None:
+    path = write("pass")
+    with Path(path).open("a") as file:
+        file.write("\nAlso = D\n")
+    assert indelible.explain(path)["family"]
+
+
+def test_a_setting_of_a_design_that_is_called_like_its_workload_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "hash.py"
+    path.write_text(UNDO_LOG.read_text())
+    for verb in (indelible.run, indelible.crash):
+        with pytest.raises(indelible.InputError, match="would be those of .*hash.py and of hash"):
+            verb(str(path), "hash", txs=5, set={"hash.items": 60})
+        assert verb(str(path), "queue", txs=5, set={"hash.entries": 16})
 
 
 def test_a_mistake_in_a_notebook_is_told_with_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
