@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use designs::Entry;
 use model::design::Needs;
 use model::engine::Control;
+use model::units::LINE_BYTES;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -107,8 +108,9 @@ impl Request {
         let named = said.machine.into_iter();
         let named = named.map(|(path, text)| Ok((machines::own_path(&path)?, text)));
         let machine = named.collect::<Result<Vec<_>, InputError>>()?;
+        let is_short = tiny.config.controller.flush_bytes < LINE_BYTES;
         let (fields, energy) = match entry.card.needs {
-            Needs::Eadr => (&[cut::DOMAIN, cut::ENERGY][..], " with energy for caches"),
+            Needs::Eadr if is_short => (&[cut::DOMAIN, cut::ENERGY][..], " with energy for caches"),
             _ => (&[cut::DOMAIN][..], ""),
         };
         let is_asked = |field: &&str| machine.iter().any(|(path, _)| path == field);

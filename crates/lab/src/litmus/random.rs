@@ -21,7 +21,8 @@ pub const PROGRAMS: u64 = 1600;
 /// Cores that a program has at most; a test has no more threads.
 pub const CORES_MAX: u8 = 4;
 
-/// The number of images of a crash point (ours: chosen by chance, and there are many points).
+/// The number of images of a crash point that are made one after the other, and of as many again
+/// that chance gives (ours: there are many points).
 const REORDERS: u64 = 12;
 
 /// Settings by name, as an [`Entry`] takes them.
