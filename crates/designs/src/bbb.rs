@@ -208,12 +208,8 @@ impl Design for Bbb {
 
     fn hardware(setup: &Setup<'_, Bbb>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
-        let battery = |name, count, place| Structure {
-            name,
-            bits: (LINE_BYTES + 8) * 8,
-            count,
-            place,
-            kept_by: KeptBy::Battery,
+        let battery = |name, count, place| {
+            Structure::new(name, (LINE_BYTES + 8) * 8, count, place).kept(KeptBy::Battery)
         };
         let entries = setup.params.entries * cores;
         vec![

@@ -418,10 +418,9 @@ fn hardware(setup: &Setup<'_, Dpo>) -> Vec<Structure> {
     let cores = u64::from(shape.cores);
     let entries = params.entries * cores;
     let queued = params.queue * u64::from(shape.controllers);
-    let plain =
-        |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
+    let plain = Structure::new;
     let kept_by = if shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
-    let kept = |name, bits, count, place| Structure { kept_by, ..plain(name, bits, count, place) };
+    let kept = |name, bits, count, place| plain(name, bits, count, place).kept(kept_by);
     let (id, write) = (8 + 64, 64 * 8 + 58);
     vec![
         kept("persist buffer entry: data (64 B), address", write, entries, "first level"),

@@ -462,10 +462,9 @@ const EAGER: u64 = choice::<HopsParams>("drain", "eager");
 fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {
     let cores = u64::from(setup.shape.cores);
     let entries = setup.params.entries * cores;
-    let plain =
-        |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
+    let plain = Structure::new;
     let kept_by = if setup.shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
-    let kept = |name, bits, count, place| Structure { kept_by, ..plain(name, bits, count, place) };
+    let kept = |name, bits, count, place| plain(name, bits, count, place).kept(kept_by);
     let store = 64 * 8 + 58 + 64;
     let dependences = (entries + cores) * (cores - 1);
     let lines = setup.shape.config.llc.size / LINE_BYTES;

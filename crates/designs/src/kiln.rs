@@ -304,15 +304,10 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
     let cores = u64::from(shape.cores);
     let private = cores * (config.l1d.size + config.l2.size) / LINE_BYTES;
     let id = u64::from(params.tx_ids.next_power_of_two().trailing_zeros().max(1));
-    let cells = |name, bits, count| Structure {
-        name,
-        bits,
-        count,
-        place: "last-level cache",
-        kept_by: KeptBy::Cells,
+    let cells = |name, bits, count| {
+        Structure::new(name, bits, count, "last-level cache").kept(KeptBy::Cells)
     };
-    let volatile =
-        |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
+    let volatile = Structure::new;
     // A version in another way takes no line's place in the model: there may be one for each line.
     let lines = config.llc.size / LINE_BYTES;
     let older = if params.write_out == OTHER_WAY { lines } else { 0 };

@@ -328,20 +328,11 @@ impl Design for Lad {
         let slots = Region::new(setup.shape, setup.params).slots() as u64;
         let wpq = setup.shape.config.controller.wpq;
         let l1_lines = setup.shape.config.l1d.size / LINE_BYTES;
-        let kept = |name, bits, count| Structure {
-            name,
-            bits,
-            count,
-            place: "memory controller",
-            kept_by: KeptBy::Adr,
+        let kept = |name, bits, count| {
+            Structure::new(name, bits, count, "memory controller").kept(KeptBy::Adr)
         };
-        let plain = |name, bits, count| Structure {
-            name,
-            bits,
-            count,
-            place: "first-level cache controller",
-            kept_by: KeptBy::Nothing,
-        };
+        let plain =
+            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
         let entry = LINE_BYTES * 8 + 40 + 8 + 16 + 1;
         let name = "queue entry (64 B, address, thread, number, speculative bit)";
         vec![
@@ -349,10 +340,7 @@ impl Design for Lad {
             kept("spill register (the same)", entry, controllers),
             kept("last committed number of a thread", 16, region::THREADS * controllers),
             kept("valid bit of an undo entry", 1, slots * controllers),
-            Structure {
-                kept_by: KeptBy::Nothing,
-                ..kept("thread of an undo entry", 8, slots * controllers)
-            },
+            kept("thread of an undo entry", 8, slots * controllers).kept(KeptBy::Nothing),
             plain("bitmap of lines stored to", 1, l1_lines * cores),
             plain("transaction number", 16, cores),
             plain("counter of acknowledgements", 16, cores),

@@ -515,13 +515,7 @@ impl How {
         let config = &shape.config;
         let cores = u64::from(shape.cores);
         let lines = (config.llc.size + cores * (config.l1d.size + config.l2.size)) / LINE_BYTES;
-        let volatile = |name, bits, count, place| Structure {
-            name,
-            bits,
-            count,
-            place,
-            kept_by: KeptBy::Nothing,
-        };
+        let volatile = Structure::new;
         // TxIDs of lines in the caches tell apart the transactions in the windows of all cores.
         let id = u64::from((2 * self.sd * cores).next_power_of_two().trailing_zeros());
         let speculative = self.sd > 1;
@@ -546,13 +540,9 @@ impl How {
             volatile("log tail", 32, 1, "memory controller"),
         ];
         if self.grouping.in_burst {
-            structures.push(Structure {
-                name: "metadata of a log block (no new cells: those for error correction)",
-                bits: 64,
-                count: area.groups,
-                place: "memory, the lane for error correction",
-                kept_by: KeptBy::Cells,
-            });
+            let name = "metadata of a log block (no new cells: those for error correction)";
+            let place = "memory, the lane for error correction";
+            structures.push(Structure::new(name, 64, area.groups, place).kept(KeptBy::Cells));
         }
         structures
     }

@@ -348,15 +348,10 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
     let cores = u64::from(shape.cores);
     let private = cores * (config.l1d.size + config.l2.size) / LINE_BYTES;
     let window = params.sd * cores;
-    let cells = |name, bits, count| Structure {
-        name,
-        bits,
-        count,
-        place: "last-level cache",
-        kept_by: KeptBy::Cells,
+    let cells = |name, bits, count| {
+        Structure::new(name, bits, count, "last-level cache").kept(KeptBy::Cells)
     };
-    let volatile =
-        |name, bits, count, place| Structure { name, bits, count, place, kept_by: KeptBy::Nothing };
+    let volatile = Structure::new;
     let id = u64::from((2 * window).next_power_of_two().trailing_zeros());
     let entry = 16 + 2 + 18 + 18 + (18 + 1) * (window - 1);
     vec![

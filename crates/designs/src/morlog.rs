@@ -515,15 +515,11 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
     let cores = u64::from(shape.cores);
     let lines = shape.config.l1d.size / LINE_BYTES * cores;
     let at_core = |name, bytes: u64, count| {
-        let (bits, place) = (8 * bytes, "first-level cache controller");
-        Structure { name, bits, count, place, kept_by: KeptBy::Nothing }
+        Structure::new(name, 8 * bytes, count, "first-level cache controller")
     };
-    let tag = |name, bits| {
-        let place = "first-level tags";
-        Structure { name, bits, count: lines, place, kept_by: KeptBy::Nothing }
-    };
+    let tag = |name, bits| Structure::new(name, bits, lines, "first-level tags");
     let kept = |structure: Structure| match shape.caches_survive() {
-        true => Structure { kept_by: KeptBy::Battery, ..structure },
+        true => structure.kept(KeptBy::Battery),
         false => structure,
     };
     let mut structures = vec![
@@ -539,7 +535,7 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
         let place = "memory controller";
         let (bits, count) = (8 * LINE_BYTES, lines_under_way(setup) + 1);
         let name = "log line under way (kept because the caches are)";
-        structures.push(Structure { name, bits, count, place, kept_by: KeptBy::Battery });
+        structures.push(Structure::new(name, bits, count, place).kept(KeptBy::Battery));
     }
     structures
 }

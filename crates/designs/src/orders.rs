@@ -155,12 +155,8 @@ impl Design for Eadr {
 
     fn hardware(setup: &Setup<'_, Eadr>) -> Vec<Structure> {
         let (config, cores) = (&setup.shape.config, u64::from(setup.shape.cores));
-        let cache = |name, bytes: u64, count, place| Structure {
-            name,
-            bits: 8 * bytes,
-            count,
-            place,
-            kept_by: KeptBy::Eadr,
+        let cache = |name, bytes: u64, count, place| {
+            Structure::new(name, 8 * bytes, count, place).kept(KeptBy::Eadr)
         };
         vec![
             cache("first-level data cache", config.l1d.size, cores, "first-level cache"),

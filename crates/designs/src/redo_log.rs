@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 
 use model::controller::Notify;
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Granularity, KeptBy, Leave,
-    Needs, Progress, Setup, Store, Structure, Transfer, Tx,
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Granularity, Leave, Needs,
+    Progress, Setup, Store, Structure, Transfer, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::choice;
@@ -346,13 +346,8 @@ impl Design for RedoLog {
     fn hardware(setup: &Setup<'_, RedoLog>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
         let l1_lines = setup.shape.config.l1d.size / 64;
-        let volatile = |name, bits, count| Structure {
-            name,
-            bits,
-            count,
-            place: "first-level cache controller",
-            kept_by: KeptBy::Nothing,
-        };
+        let volatile =
+            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
         let entry = 42 + 8 + 512;
         vec![
             volatile(
@@ -363,14 +358,12 @@ impl Design for RedoLog {
             volatile("write bit of a line", 1, l1_lines * cores),
             volatile("log and overflow list registers", 4 * 48, cores),
             // A dropped line is looked for in the log: there are at most as many as the log holds.
-            Structure {
-                place: "memory controller",
-                ..volatile(
-                    "dropped line's entry (line, its words, where the log has them)",
-                    36 + 8 * (1 + 32),
-                    cores * setup.shape.log_bytes / LINE_BYTES,
-                )
-            },
+            Structure::new(
+                "dropped line's entry (line, its words, where the log has them)",
+                36 + 8 * (1 + 32),
+                cores * setup.shape.log_bytes / LINE_BYTES,
+                "memory controller",
+            ),
         ]
     }
 

@@ -18,8 +18,8 @@
 use std::collections::VecDeque;
 
 use model::design::{
-    Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, KeptBy,
-    Needs, Progress, Setup, Store, Structure, Tx,
+    Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, Needs,
+    Progress, Setup, Store, Structure, Tx,
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
@@ -320,13 +320,7 @@ impl Design for ShadowPaging {
 
     fn hardware(setup: &Setup<'_, ShadowPaging>) -> Vec<Structure> {
         let (params, cores) = (&setup.params.first, u64::from(setup.shape.cores));
-        let structure = |name, bits, count, place| Structure {
-            name,
-            bits,
-            count,
-            place,
-            kept_by: KeptBy::Nothing,
-        };
+        let structure = Structure::new;
         vec![
             // As SSP's write-set buffer (36 bits of a page, a bit for each line), and 40 of the
             // shadow.

@@ -402,23 +402,13 @@ impl Design for Silo {
 
     fn hardware(setup: &Setup<'_, Silo>) -> Vec<Structure> {
         let (entries, cores) = (setup.params.entries, u64::from(setup.shape.cores));
-        let battery = |name, bits, count| Structure {
-            name,
-            bits,
-            count,
-            place: "memory controller",
-            kept_by: KeptBy::Battery,
+        let battery = |name, bits, count| {
+            Structure::new(name, bits, count, "memory controller").kept(KeptBy::Battery)
         };
-        let plain = |name, bits, count, place| Structure {
-            name,
-            bits,
-            count,
-            place,
-            kept_by: KeptBy::Nothing,
-        };
+        let plain = Structure::new;
         let mut structures = vec![
             battery("log buffer entry (26 B log, 8 B address)", 34 * 8, entries * cores),
-            Structure { kept_by: KeptBy::Adr, ..battery("log head and tail", 16 * 8, cores) },
+            battery("log head and tail", 16 * 8, cores).kept(KeptBy::Adr),
             plain("comparator", 64, entries * cores, "memory controller"),
             plain("transaction id register", 16, cores, "first-level cache controller"),
             plain("thread id", 8, cores, "first-level cache controller"),

@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 
 use model::controller::Notify;
 use model::design::{
-    Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, KeptBy,
-    Needs, Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
+    Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, Needs,
+    Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
@@ -402,13 +402,7 @@ impl Design for Ssp {
 
     fn hardware(setup: &Setup<'_, Ssp>) -> Vec<Structure> {
         let (config, cores) = (&setup.shape.config, u64::from(setup.shape.cores));
-        let volatile = |name, bits, count, place| Structure {
-            name,
-            bits,
-            count,
-            place,
-            kept_by: KeptBy::Nothing,
-        };
+        let volatile = Structure::new;
         // Section 4.3: 40 bits of PPN1 and the current bitmap; 36 of a page and the updated one.
         let (extension, written) = (40 + 64, 36 + 64);
         let pages = setup.params.first.write_set * cores;

@@ -15,8 +15,8 @@
 
 use model::controller::Notify;
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Granularity, KeptBy, Needs,
-    Progress, Setup, Shape, Store, Structure, Tx,
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Granularity, Needs, Progress, Setup,
+    Shape, Store, Structure, Tx,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
@@ -243,13 +243,8 @@ impl Design for Template {
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
-        let volatile = |name, bits, count| Structure {
-            name,
-            bits,
-            count,
-            place: "first-level cache controller",
-            kept_by: KeptBy::Nothing,
-        };
+        let volatile =
+            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
         vec![
             volatile("log head, tail and mark", 3 * 48, cores),
             volatile("words that have a record", 45, 64 * cores),

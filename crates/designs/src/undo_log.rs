@@ -278,22 +278,15 @@ impl Design for UndoLog {
 
     fn hardware(setup: &Setup<'_, UndoLog>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
-        let volatile = |name, bits, count| Structure {
-            name,
-            bits,
-            count,
-            place: "first-level cache controller",
-            kept_by: KeptBy::Nothing,
-        };
+        let volatile =
+            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
         let mut structures = vec![
             volatile("filter of logged lines (line address)", 42, setup.params.entries * cores),
             volatile("log head and tail", 2 * 48, cores),
         ];
         if setup.shape.caches_survive() {
-            structures.push(Structure {
-                kept_by: KeptBy::Battery,
-                ..volatile("entry under way (kept because the caches are)", 128 * 8, cores)
-            });
+            let entry = volatile("entry under way (kept because the caches are)", 128 * 8, cores);
+            structures.push(entry.kept(KeptBy::Battery));
         }
         structures
     }

@@ -127,12 +127,6 @@ impl<E: Copy> Below<E> {
         self.memory.send_direct(at, write, notify, &mut self.agenda);
     }
 
-    /// Gives a write to its controller now; only from [`event`](crate::design::Design::event), and
-    /// only if the controller has room ([`Memory::has_room`]).
-    pub fn give(&mut self, at: Cycle, write: Write) {
-        self.memory.give(at, write, &mut self.agenda);
-    }
-
     /// Gives a write to its controller now if it has room, and says whether it had; only from
     /// [`event`](crate::design::Design::event).
     pub fn give_if_room(&mut self, at: Cycle, write: &Write) -> bool {

@@ -152,6 +152,16 @@ pub struct Structure {
 }
 
 impl Structure {
+    /// A structure that nothing keeps through a power failure.
+    pub fn new(name: &'static str, bits: u64, count: u64, place: &'static str) -> Structure {
+        Structure { name, bits, count, place, kept_by: KeptBy::Nothing }
+    }
+
+    /// The same, kept by something.
+    pub fn kept(self, kept_by: KeptBy) -> Structure {
+        Structure { kept_by, ..self }
+    }
+
     /// Bytes of all of them.
     pub fn bytes(&self) -> u64 {
         (self.bits * self.count).div_ceil(8)

@@ -120,7 +120,7 @@ impl<E: Copy> Memory<E> {
     ///
     /// # Errors
     /// When the host has no address space for it.
-    pub fn install(&mut self, contents: &Contents) -> std::io::Result<()> {
+    pub(crate) fn install(&mut self, contents: &Contents) -> std::io::Result<()> {
         self.durable = contents.copy()?;
         Ok(())
     }
@@ -231,7 +231,7 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Whether a write of the line is under way, or accepted and not durable.
-    pub fn is_under_way(&self, line: Line) -> bool {
+    pub(crate) fn is_under_way(&self, line: Line) -> bool {
         let controller = &self.controllers[self.controller_of(line)];
         self.arrivals.contains_key(&line)
             || controller.waiting.iter().any(|sent| sent.write.line == line)
@@ -245,7 +245,7 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Whether an event may make something durable.
-    pub fn makes_durable(&self, event: &Event<E>) -> bool {
+    pub(crate) fn makes_durable(&self, event: &Event<E>) -> bool {
         match *event {
             Event::Arrive { controller, write } => {
                 let write = &self.flights[write].write;
@@ -302,18 +302,8 @@ impl<E: Copy> Memory<E> {
         accepted
     }
 
-    /// Gives a write to its controller in this moment. A design that sits beside the controller
-    /// calls this from its own events.
-    ///
-    /// # Panics
-    /// When the controller has no room; see [`Memory::has_room`].
-    pub fn give(&mut self, at: Cycle, write: Write, agenda: &mut Agenda<Event<E>>) {
-        let accepted = self.give_if_room(at, &write, agenda);
-        assert!(accepted, "the write-pending queue has room for the write");
-    }
-
     /// Gives a write to its controller in this moment if the controller has room. Returns whether
-    /// it had.
+    /// it had. A design that sits beside the controller calls this from its own events.
     pub fn give_if_room(
         &mut self,
         at: Cycle,
@@ -398,18 +388,18 @@ impl<E: Copy> Memory<E> {
 
     /// Forgets which lines a design gave, when the caller has no use for them.
     #[inline]
-    pub fn forget_given(&mut self) {
+    pub(crate) fn forget_given(&mut self) {
         self.given.clear();
     }
 
-    /// Returns the lines that a design gave ([`Memory::give`]) since the last call.
+    /// Returns the lines that a design gave ([`Memory::give_if_room`]) since the last call.
     pub fn take_given(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.given)
     }
 
     /// Returns a core whose write-combining buffer was accepted, once for each such buffer.
     #[inline]
-    pub fn take_combined(&mut self) -> Option<CoreId> {
+    pub(crate) fn take_combined(&mut self) -> Option<CoreId> {
         self.combined.pop()
     }
 

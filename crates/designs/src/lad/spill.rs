@@ -134,9 +134,7 @@ impl Lad {
         };
         if std::mem::take(&mut spill.reserved) {
             below.unreserve(at, spill.entry.line, Some(write));
-        } else if below.memory.has_room(write.line) {
-            below.give(at, write);
-        } else {
+        } else if !below.give_if_room(at, &write) {
             below.memory.when_room(write.line, LadEvent::Spill(queue.number));
             return;
         }

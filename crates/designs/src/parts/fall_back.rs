@@ -3,13 +3,31 @@
 //! stores behind the software undo log of this repository. The paper leaves the handler to the
 //! programmer. The loads and the arithmetic that a real program would also repeat are not charged.
 
-use model::design::{Abort, Cpu, Design, Library, Setup};
+use model::design::{Abort, Cpu, Design, Library, Setup, Shape};
+use model::image::{Image, Placement, PowerLoss};
 use model::params::{Both, Params, Rules};
 use model::units::{CoreId, TxId, Word};
 use model::workload::Ptr;
 
 use crate::software::Log;
 use crate::undo::{Undo, UndoParams, UndoRules};
+
+/// Undoes the transactions that ran in software, whose log has the addresses that programs use:
+/// `placement` says where these lie.
+///
+/// # Errors
+/// [`PowerLoss`] when the power fails again.
+pub fn recover(
+    image: &mut Image<'_>,
+    placement: Placement,
+    rules: &UndoRules,
+    shape: &Shape,
+) -> Result<(), PowerLoss> {
+    image.see_through(placement);
+    Undo::recover(image, rules, shape)?;
+    image.see_through(Placement::default());
+    Ok(())
+}
 
 /// The handler of one core.
 pub struct FallBack {

@@ -5,7 +5,7 @@
 //! still flagged. When controllers have accepted these, and every line that was evicted before,
 //! nothing needs the records that the log had when the scan before began.
 
-use model::design::{Below, KeptBy, Shape, Structure};
+use model::design::{Below, Shape, Structure};
 use model::units::{Cycle, LINE_BYTES, Line, LineSet};
 
 use super::LogEvent;
@@ -209,13 +209,8 @@ pub fn fwb_bits(shape: &Shape) -> Structure {
     let config = &shape.config;
     let lines = |bytes: u64| bytes / LINE_BYTES;
     let private = lines(config.l1d.size) + lines(config.l2.size);
-    Structure {
-        name: "fwb bit",
-        bits: 1,
-        count: private * u64::from(shape.cores) + lines(config.llc.size),
-        place: "tags of all caches",
-        kept_by: KeptBy::Nothing,
-    }
+    let count = private * u64::from(shape.cores) + lines(config.llc.size);
+    Structure::new("fwb bit", 1, count, "tags of all caches")
 }
 
 #[cfg(test)]

@@ -88,11 +88,10 @@ impl Silo {
         if is_remote(write.line, below) {
             return self.deliver(core, log.map(|log| log.word), at, below);
         }
-        if !below.memory.has_room(write.line) {
+        if !below.give_if_room(at, &write) {
             below.memory.when_room(write.line, SiloEvent::Spill(core));
             return;
         }
-        below.give(at, write);
         self.spilled(core, at, below);
         below.at(at + 1, SiloEvent::Spill(core));
     }

@@ -73,10 +73,9 @@ impl Silo {
             self.counts.refused += 1;
             return below.at(back, SiloEvent::Refused(core));
         }
-        if !below.memory.has_room(write.line) {
+        if !below.give_if_room(at, &write) {
             return below.memory.when_room(write.line, SiloEvent::Reach(core));
         }
-        below.give(at, write);
         below.at(back, SiloEvent::Delivered(core));
     }
 

@@ -140,8 +140,8 @@ impl Ssp {
         written.upd |= bit;
         slot.cur ^= bit;
         self.counts.flips += 1;
-        self.counts.post_hoc_cycles +=
-            if self.params.mode != super::FULL { self.params.flip } else { 0 };
+        // Where cores wait for it, the claim of the line has.
+        self.charge(self.params.flip);
     }
 
     /// Ends a transaction: writes its lines back, and then sends its pages' updates to the
@@ -305,12 +305,7 @@ impl Ssp {
         self.drop_references(core, &running.pages, tx.at, below);
         // The TLBs hear of each page, as they do of a first store.
         let flips = self.params.flip * running.pages.len() as u64;
-        let at = tx.stored.max(tx.at);
-        if self.params.mode != super::FULL {
-            self.counts.post_hoc_cycles += flips;
-            return at;
-        }
-        at + flips
+        tx.stored.max(tx.at) + self.charge(flips)
     }
 
     /// Gives a transaction up for its library: one core at a time goes on in software.

@@ -73,11 +73,17 @@ impl Ssp {
         // Some pages may be waiting since the machine booted.
         self.consolidate_next(at, below);
         let cycles = self.lookup_cycles(found, below);
+        Progress::Done(at + self.charge(cycles))
+    }
+
+    /// Charges cycles of the SSP cache, or of flips: returns those that a core waits for (`mode`),
+    /// and counts the others.
+    pub(super) fn charge(&mut self, cycles: u64) -> u64 {
         if self.params.mode == super::FULL {
-            return Progress::Done(at + cycles);
+            return cycles;
         }
         self.counts.post_hoc_cycles += cycles;
-        Progress::Done(at)
+        0
     }
 
     /// Cycles of looking a page's frame up in the SSP cache: in the last level if it is there, and

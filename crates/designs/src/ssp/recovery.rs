@@ -7,14 +7,13 @@ use model::design::Setup;
 use model::image::{Image, Placement, PowerLoss};
 use model::units::PageSet;
 
+use crate::parts::fall_back;
 use crate::parts::journal::{self, Belief, Journal};
-use crate::software::Log;
 use crate::ssp::checkpoint::Known;
 use crate::ssp::layout::Kept;
 use crate::ssp::record::{Entry, apply, frames_of};
 use crate::ssp::slots::Slots;
 use crate::ssp::{Ssp, layout_of};
-use crate::undo::Undo;
 
 /// See the module.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), PowerLoss> {
@@ -53,12 +52,9 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
         image.fence();
     }
     journal::restart(&found, rules.restart_a_lap_later, image, &layout.ring)?;
-    // The software log has the addresses that programs use. If what survived contradicts itself,
-    // the checkers that read the image say so.
-    image.see_through(resolve(image, setup).unwrap_or_default());
-    Undo::recover(image, &setup.rules.second, setup.shape)?;
-    image.see_through(Placement::default());
-    Ok(())
+    // If what survived contradicts itself, the checkers that read the image say so.
+    let placement = resolve(image, setup).unwrap_or_default();
+    fall_back::recover(image, placement, &setup.rules.second, setup.shape)
 }
 
 /// The design on a machine that boots from an image after recovery.

@@ -425,7 +425,7 @@ fn a_design_and_cores_are_told_when_there_is_room() {
 fn what_a_design_gives_is_durable_in_that_moment() {
     let mut bench = bench(|_| ());
     let Bench { memory, agenda, .. } = &mut bench;
-    memory.give(Cycle(5), write(3, 1, 9), agenda);
+    assert!(memory.give_if_room(Cycle(5), &write(3, 1, 9), agenda));
     assert_eq!(memory.take_given(), [Line(3)]);
     assert_eq!(memory.take_given(), []);
     assert_eq!(bench.word(3), 0x0909_0909_0909_0909);
@@ -437,7 +437,7 @@ fn a_design_gives_nothing_to_a_full_queue() {
     let mut bench = bench(|config| config.controller.wpq = 1);
     bench.send(10, write(0, 8, 1)).run(20);
     let Bench { memory, agenda, .. } = &mut bench;
-    memory.give(Cycle(20), write(3, 1, 9), agenda);
+    assert!(memory.give_if_room(Cycle(20), &write(3, 1, 9), agenda));
 }
 
 #[test]

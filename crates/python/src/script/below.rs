@@ -453,10 +453,9 @@ impl PyBelow {
                  the design needs `adr`",
             ));
         }
-        if !below.memory.has_room(write.line) {
+        if !below.give_if_room(at, &write) {
             return Err(PyRuntimeError::new_err("the controller has no room: see `has_room`"));
         }
-        below.give(at, write);
         Ok(())
     }
 
