@@ -260,7 +260,7 @@ impl Caches {
 
     /// Exchanges the private levels of two cores: what ran on the one now runs on the other, and
     /// takes its lines along.
-    pub fn rename(&mut self, core: CoreId, other: CoreId) {
+    pub(crate) fn rename(&mut self, core: CoreId, other: CoreId) {
         self.l1.swap(core, other);
         self.l2.swap(core, other);
         let both = 1 << core.0 | 1 << other.0;
@@ -272,7 +272,7 @@ impl Caches {
     }
 
     /// Replaces `lines` by the lines that left a core's first level since the last call, in order.
-    pub fn departures(&mut self, lines: &mut Vec<(CoreId, Line)>) {
+    pub(crate) fn departures(&mut self, lines: &mut Vec<(CoreId, Line)>) {
         lines.clear();
         std::mem::swap(&mut self.departures, lines);
     }
@@ -286,7 +286,7 @@ impl Caches {
     /// Replaces `lines` by those whose changed bytes a core's second level gave to the last level
     /// since the last call, to make room or because another core asked. Lines that went on to
     /// memory at once are not among them.
-    pub fn lowered(&mut self, lines: &mut Vec<(CoreId, Line)>) {
+    pub(crate) fn lowered(&mut self, lines: &mut Vec<(CoreId, Line)>) {
         lines.clear();
         std::mem::swap(&mut self.lowered, lines);
     }
@@ -299,13 +299,13 @@ impl Caches {
 
     /// Loads from a line if the core's first level has it. Returns whether it had.
     #[inline]
-    pub fn hit(&mut self, core: CoreId, line: Line) -> bool {
+    pub(crate) fn hit(&mut self, core: CoreId, line: Line) -> bool {
         self.l1[core].touch(line).is_some()
     }
 
     /// Whether the core's first level has the line. The order of recency stays as it is.
     #[inline]
-    pub fn is_near(&self, core: CoreId, line: Line) -> bool {
+    pub(crate) fn is_near(&self, core: CoreId, line: Line) -> bool {
         self.l1[core].has(line)
     }
 
@@ -319,7 +319,7 @@ impl Caches {
 
     /// Returns the dirty line that would leave the last level if a core asked for `line` now, as
     /// far as the last level knows that it is dirty.
-    pub fn victim(&self, line: Line) -> Option<Line> {
+    pub(crate) fn victim(&self, line: Line) -> Option<Line> {
         if self.llc.find(line).is_some() {
             return None;
         }
@@ -330,7 +330,7 @@ impl Caches {
     /// Stores to a line, and makes it dirty, if the core's first level has it and may change it.
     /// Returns whether it did.
     #[inline]
-    pub fn hit_to_write(&mut self, core: CoreId, line: Line) -> bool {
+    pub(crate) fn hit_to_write(&mut self, core: CoreId, line: Line) -> bool {
         match self.l1[core].touch(line) {
             Some(entry) if *entry & STATE != SHARED => {
                 *entry |= MODIFIED;
@@ -341,7 +341,7 @@ impl Caches {
     }
 
     /// Whether an access that misses the first level needs more than the core's own second level.
-    pub fn needs_others(&mut self, core: CoreId, line: Line, write: bool) -> bool {
+    pub(crate) fn needs_others(&mut self, core: CoreId, line: Line, write: bool) -> bool {
         match self.l2[core].peek(line) {
             Some(entry) => write && *entry & STATE == SHARED,
             None => true,

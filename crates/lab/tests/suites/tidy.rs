@@ -203,6 +203,12 @@ fn designs_write_through_the_floor() {
                 wrong.push(format!("{}: below.memory.{name}", path.display()));
             }
         }
+        // Under another name the memory would not be found above.
+        let has_memory =
+            |names: &str| names.split('}').next().is_some_and(|own| own.contains("memory"));
+        if text.contains("&mutbelow.memory;") || text.split("letBelow{").skip(1).any(has_memory) {
+            wrong.push(format!("{}: a name for below.memory", path.display()));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

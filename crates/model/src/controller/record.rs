@@ -14,7 +14,7 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Has every bank record what it does.
-    pub fn record_banks(&mut self, part: &Part) {
+    pub(crate) fn record_banks(&mut self, part: &Part) {
         for controller in &mut self.controllers {
             controller.pm.record_banks(part);
             controller.dram.record_banks(part);
@@ -23,7 +23,7 @@ impl<E: Copy> Memory<E> {
 
     /// Returns what the banks recorded and, if the window was too long to record all of it, how
     /// long a window could be.
-    pub fn take_bank_uses(&mut self) -> (Vec<Span<Happening>>, Option<u64>) {
+    pub(crate) fn take_bank_uses(&mut self) -> (Vec<Span<Happening>>, Option<u64>) {
         let (mut spans, mut holds) = (Vec::new(), None);
         for (index, controller) in self.controllers.iter_mut().enumerate() {
             let (own, own_holds) = controller.pm.take_bank_uses();

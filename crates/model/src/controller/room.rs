@@ -15,7 +15,7 @@ impl<E: Copy> Memory<E> {
 
     /// Whether the write-backs that wait at some controller take all of its buffers for them.
     #[inline]
-    pub fn is_congested(&self) -> bool {
+    pub(crate) fn is_congested(&self) -> bool {
         self.controllers.iter().any(|controller| controller.backlog() >= self.writebacks)
     }
 
@@ -85,7 +85,7 @@ impl<E: Copy> Memory<E> {
     /// Offers the room that is left after an event of the design to the design's next event that
     /// waits for room.
     #[inline]
-    pub fn offer_more(&mut self, at: Cycle, agenda: &mut Agenda<Event<E>>) {
+    pub(crate) fn offer_more(&mut self, at: Cycle, agenda: &mut Agenda<Event<E>>) {
         // Nearly always no event of the design waits.
         if self.designs_waiting > 0 {
             self.offer_room_everywhere(at, agenda);
