@@ -30,8 +30,8 @@ struct Stores {
     each: Vec<Stored>,
 }
 
-/// A store: its thread, the thread as which that is told of, its place in the file, and the contents
-/// of its word from then on.
+/// A store: its thread, the thread as which that is told of, its place in the file, and what its
+/// word holds from then on.
 #[derive(Debug)]
 struct Stored {
     by: usize,

@@ -204,8 +204,7 @@ fn a_property_file_sets_the_mix() {
     }
 }
 
-/// As in YCSB. A field is a run of 80 words, which begins behind the record's key, or behind that and
-/// the other field.
+/// As in YCSB. A field is 80 words, behind the record's key or behind that and the other field.
 #[test]
 fn a_scan_reads_one_field_of_all_its_records() {
     let text = "readproportion=0\nupdateproportion=0\nscanproportion=1\nminscanlength=5\n\
