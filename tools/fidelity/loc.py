@@ -93,8 +93,8 @@ MAIN = Grid(
         _main("ec-wal", "0.352"),
         _ec_wal(),
         _main("loc-wal", "0.651"),
-        _main("kiln", "above LOC-WAL"),
-        _main("loc-kiln", "Kiln or more"),
+        _main("kiln", "above LOC-WAL, unseen"),
+        _main("loc-kiln", "Kiln or more, unseen"),
     ],
 )
 

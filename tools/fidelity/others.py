@@ -8,7 +8,7 @@ import indelible
 from fidelity.tables import Block, Entry, Facts, Grid, Table, of_run, ratio, said, shown
 from indelible import experiment, write_sets
 from indelible.evaluation import Cell, Quantity, Rows
-from indelible.native import SIMULATED
+from indelible.native import SIMULATED, SIMULATED_ENTRIES, before_it_is_steady
 from indelible.text import battery as battery_text
 from indelible.text import characterization as characterization_text
 
@@ -75,8 +75,7 @@ def _write_sets(rows: Rows) -> str:
 
 # The loop of cached logs.
 
-#: Entries that are simulated, and the elements of an array of 8 MiB.
-ENTRIES = 20_000
+#: The elements of an array of 8 MiB.
 ITEMS = 2_097_152
 
 
@@ -90,8 +89,15 @@ def _nanoseconds(
         f" workload.entries_per_fence={entries} workload.items={ITEMS}"
         f" workload.log_in={memory} workload.array_in={memory} {more}"
     )
-    txs = ENTRIES // entries
-    run = Cell(design, "logcache", 1, settings, machine=machine, txs=txs)
+    run = Cell(
+        design,
+        "logcache",
+        1,
+        settings,
+        machine=machine,
+        txs=SIMULATED_ENTRIES // entries,
+        warmup=before_it_is_steady(ITEMS) // entries,
+    )
     return of_run(run, lambda row: 1e9 * row["simulated_s"] / (row["txs"] * entries))
 
 

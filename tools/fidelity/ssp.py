@@ -443,7 +443,7 @@ PROSE: Sequence[tuple[str, Entry]] = [
             f"writes of {SHORT.get(name, name)}: data, journal, consolidation, checkpoints",
             _shares(name),
         )
-        for name in (*RANDOM, *LARGE)
+        for name in (*RANDOM, "sps", *LARGE)
     ),
     *(
         (
