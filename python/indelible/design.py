@@ -139,7 +139,9 @@ class Structure:
                 raise ValueError(f"`{name}` of `{self.name}` is a whole number, and not {size!r}")
         # Sums over structures, in kilobytes or in energy, are exact up to here.
         if self.bits * self.count >= 2**53:
-            raise ValueError(f"`{self.name}` has {self.bits * self.count} bits: take fewer than 2^53")
+            raise ValueError(
+                f"`{self.name}` has {self.bits * self.count} bits: take fewer than 2^53"
+            )
         if self.kept_by not in KEPT_BY:
             known = ", ".join(KEPT_BY)
             raise ValueError(f"`{self.name}` is kept by one of {known}, and not {self.kept_by!r}")

@@ -38,6 +38,8 @@ class Cell:
     txs: int | None = None
     #: Whether its ordering points are counted.
     epochs: bool = False
+    #: Its transactions before measuring begins, if these are not the default.
+    warmup: int | None = None
 
     def experiment(
         self, machine: str, txs: int | None, seed: int, settings: Pairs = ()
@@ -54,6 +56,7 @@ class Cell:
             seed,
             others + self.settings,
             epochs=self.epochs,
+            warmup=self.warmup,
         )
 
     def _transactions(self, asked: int | None) -> int | None:

@@ -244,12 +244,14 @@ class Experiment:
     exact: bool = False
     epochs: bool = False
     latencies: bool = False
+    #: Transactions of each core before measuring begins; None means a tenth of `txs`.
+    warmup: int | None = None
 
     def __post_init__(self) -> None:
         """Convert names, paths and numbers of any library, and refuse anything else."""
         for name in ("design", "workload", "machine"):
             object.__setattr__(self, name, named(name, getattr(self, name)))
-        for name in ("cores", "txs", "seed"):
+        for name in ("cores", "txs", "seed", "warmup"):
             value = getattr(self, name)
             if value is not None or name == "seed":
                 object.__setattr__(self, name, whole(name, value))
@@ -273,10 +275,9 @@ class Experiment:
         for name in ("epochs", "latencies"):
             if getattr(self, name):
                 spec[name] = True
-        if self.cores is not None:
-            spec["cores"] = self.cores
-        if self.txs is not None:
-            spec["txs"] = self.txs
+        for name in ("cores", "txs", "warmup"):
+            if (value := getattr(self, name)) is not None:
+                spec[name] = value
         if self.script is not None:
             spec["script"] = [self.script.path, self.script.text]
         return spec
@@ -288,6 +289,7 @@ class Experiment:
         words.append(f"--machine {shlex.quote(self.machine)}")
         words += [f"--cores {self.cores}"] if self.cores is not None else []
         words += [f"--txs {self.txs}"] if self.txs is not None else []
+        words += [f"--warmup {self.warmup}"] if self.warmup is not None else []
         words.append(f"--seed {self.seed}")
         words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in self.settings]
         words += [f"{self.script.flag} {shlex.quote(self.script.path)}"] if self.script else []

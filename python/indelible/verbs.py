@@ -142,16 +142,18 @@ def run(
     exact: bool = False,
     epochs: bool = False,
     latencies: bool = False,
+    warmup: int | None = None,
 ) -> Run:
     """Run a workload on a design; return throughput, latency, writes, and where the time went.
 
     With `epochs` the answer counts ordering points and the epochs between them, and with
-    `latencies` it has the whole distribution of commit latencies.
+    `latencies` it has the whole distribution of commit latencies. Counting begins after `warmup`
+    transactions of each core (a tenth of `txs`).
     """
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
-    asked = replace(asked, epochs=epochs, latencies=latencies)
+    asked = replace(asked, epochs=epochs, latencies=latencies, warmup=warmup)
     try:
         return Run(pool.execute([RunJob(asked)])[0], asked)
     except pool.Interrupted as interrupt:

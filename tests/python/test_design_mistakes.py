@@ -345,7 +345,7 @@ def test_a_setting_of_a_design_that_is_called_like_its_workload_is_refused(tmp_p
     path = tmp_path / "hash.py"
     path.write_text(UNDO_LOG.read_text())
     for verb in (indelible.run, indelible.crash):
-        with pytest.raises(indelible.InputError, match="would be those of .*hash.py and of hash"):
+        with pytest.raises(indelible.InputError, match=r"would be those of .*hash\.py and of hash"):
             verb(str(path), "hash", txs=5, set={"hash.items": 60})
         assert verb(str(path), "queue", txs=5, set={"hash.entries": 16})
 

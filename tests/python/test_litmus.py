@@ -91,9 +91,14 @@ def test_a_machine_with_too_little_energy_or_too_few_cores_is_refused() -> None:
         assert text.startswith("eadr needs the durability domain eadr with energy for caches")
         assert f"; leave {said} out, or" in text
     # Energy for a line is enough to be asked, whatever comes of it: the hardware brings the domain.
-    some = [{"controller.flush_bytes": "64B", **words} for words in ({}, {"controller.domain": "eadr"})]
+    some = [
+        {"controller.flush_bytes": "64B", **words} for words in ({}, {"controller.domain": "eadr"})
+    ]
     plain, named = (indelible.litmus(orders="eadr", set=words) for words in some)
-    seen = [[(row["test"], row["images"], row["seen"]) for row in of.data["rows"]] for of in (plain, named)]
+    seen = [
+        [(row["test"], row["images"], row["seen"]) for row in of.data["rows"]]
+        for of in (plain, named)
+    ]
     assert seen[0] == seen[1]
     assert not plain.passed
     rows = indelible.litmus(orders="x86", set={"core.cores_max": 1}).data["rows"]

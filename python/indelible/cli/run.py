@@ -43,6 +43,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="report the whole distribution of commit latencies, in --json as steps",
     )
+    parser.add_argument(
+        "--warmup",
+        type=options.whole(0),
+        metavar="N",
+        help="transactions per core before counting begins (a tenth of --txs)",
+    )
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
 
@@ -65,6 +71,7 @@ def call(args: argparse.Namespace) -> int:
             cores=args.cores,
             epochs=args.epochs,
             latencies=args.latencies,
+            warmup=args.warmup,
             **options.experiment_arguments(args),
         ),
         show,
