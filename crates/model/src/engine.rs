@@ -199,8 +199,8 @@ impl<D: Design> Shared<D> {
     #[expect(clippy::mut_from_ref, reason = "coroutines take turns; see SAFETY")]
     #[inline]
     fn machine(&self) -> &mut Machine<D> {
-        // SAFETY: All users run on one thread and take turns at suspension points. Each method
-        // below gets the reference anew after a suspension and keeps none across one, so at most
+        // SAFETY: All users run on one thread and take turns at suspension points. Each method of
+        // `OnCore` gets the reference anew after a suspension and keeps none across one, so at most
         // one is in use at any time.
         unsafe { &mut *self.0.get() }
     }
@@ -454,7 +454,6 @@ fn schedule<D: Design>(shared: &Shared<D>, threads: &mut [Thread]) -> Result<boo
 }
 
 /// What a coroutine needs of the caller that watches the run.
-#[derive(Clone)]
 struct Watch {
     control: *const Control,
     started: Rc<dyn Fn()>,
@@ -478,7 +477,7 @@ fn thread<S: System>(
 ) -> Result<Thread, Failure> {
     let stack = DefaultStack::new(STACK_BYTES).map_err(Failure::Host)?;
     Ok(Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
-        // SAFETY: `run` holds the borrow of the control until after it has dropped the coroutines.
+        // SAFETY: `run_on` holds the borrow of the control until it has dropped the coroutines.
         let control = unsafe { &*watch.control };
         let library = S::Library::new(&fixed.setup(), core);
         let cpu = OnCore { shared, core, yielder };
