@@ -41,6 +41,10 @@ fn what_is_counted_adds_up() {
             assert!(merged <= count, "{line}: {writes}");
             assert_eq!(number(&row["txs"]), number(&row["cores"]) * 10, "{line}");
             let latency = &row["commit_latency_cycles"];
+            // In so short a run none may be announced in time.
+            if latency["max"].is_null() && row["durability"] == "asynchronous" {
+                continue;
+            }
             let (p50, p99) = (number(&latency["p50"]), number(&latency["p99"]));
             assert!(p50 <= p99 && p99 <= number(&latency["max"]), "{line}: {latency}");
         }
@@ -375,14 +379,8 @@ fn a_border_of_a_transaction_waits_for_loads_and_stores() {
 /// What is announced when no program runs any more is in no latency.
 #[test]
 fn no_latency_is_longer_than_its_run() {
-    for design in ["morlog-dp", "loc-wal", "loc-kiln"] {
-        let line = format!("{design} btree cores=1 txs=20 warmup=0");
-        let line = match design {
-            "morlog-dp" => format!("{line} design.redo_delay=1000000"),
-            _ => line,
-        };
-        let row = run(&line);
-        let most = row["commit_latency_cycles"]["max"].as_u64().unwrap_or(0);
-        assert!(most <= row["cycles"].as_u64().expect("cycles"), "{line}: {most}");
-    }
+    let line = "morlog-dp btree machine=silo cores=1 txs=20 warmup=0 design.redo_delay=1000000";
+    let row = run(line);
+    let most = row["commit_latency_cycles"]["max"].as_u64().expect("most were announced in time");
+    assert!(most <= row["cycles"].as_u64().expect("cycles"), "{most}");
 }

@@ -106,8 +106,6 @@ impl<D: Design> Machine<D> {
             stalls[Stall::Other as usize] += end.since(core.timing.clock());
         }
         let usage = self.usage.take().unwrap_or_else(|| self.below.memory.usage(end));
-        // What is announced from now on no program could have told anybody.
-        let commit_latency = std::mem::replace(&mut self.counts.commit_latency, latencies());
         while self.process_one(Cycle::NEVER) {}
         self.crash_point(end);
         self.below.memory.settle(end);
@@ -120,7 +118,7 @@ impl<D: Design> Machine<D> {
             accesses: counts.accesses,
             migrations: counts.migrations,
             instructions,
-            commit_latency,
+            commit_latency: counts.commit_latency,
             compute,
             stalls,
             meters: self.below.memory.meters(),

@@ -179,7 +179,10 @@ impl<D: Design> Machine<D> {
             && other <= tx
         {
             commits.pop_front();
-            self.counts.commit_latency.saturating_record(at.since(began).max(1));
+            // When no program runs any more, none could tell anybody.
+            if self.usage.is_none() {
+                self.counts.commit_latency.saturating_record(at.since(began).max(1));
+            }
             if let Some(timeline) = &mut self.below.memory.timeline {
                 timeline.span(began, at, Happening::Commit(id, other));
             }
