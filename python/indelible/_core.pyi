@@ -140,7 +140,10 @@ class Below:
         direct: bool = False,
         waited: int | None = None,
     ) -> None:
-        """Send a line, or the bytes of it that `mask` selects."""
+        """Send a line, or the bytes of it that `mask` selects.
+
+        What has `waited` at its controller until a cycle does not take the path again.
+        """
 
     def write_back(
         self,

@@ -352,8 +352,9 @@ impl PyBelow {
     ) -> PyResult<()> {
         let write = self.write(address, &data, mask, kind)?;
         let shape = &self.below()?.shape;
-        let left = |waited: u64| waited.saturating_add(shape.hop()).saturating_sub(shape.path);
-        let at = waited.map_or(at, |waited| at.max(left(waited)));
+        let way = if direct { 0 } else { shape.path };
+        let goes_on = |waited: u64| waited.saturating_add(shape.hop()).saturating_sub(way);
+        let at = waited.map_or(at, |waited| at.max(goes_on(waited)));
         let at = self.time(at, if direct { Way::Nothing } else { Way::Path })?;
         let (below, notify) = (self.changed()?, self.told(tell));
         match direct {
