@@ -46,8 +46,10 @@ SIMULATED = {
 
 #: Entries of each core that are simulated once the loop is steady (ours: 8 thousand lines of log).
 SIMULATED_ENTRIES = 65_536
-#: The most entries before these (ours: at 12 bytes of array and log each they fill 24 MiB).
-WARMUP_ENTRIES = 2_097_152
+#: Bytes that the entries before these go over at the most (ours: they fill caches of 24 MiB). An
+#: entry is 4 bytes of the array and, unless the log is small and circular, 8 of the log.
+WARMUP_BYTES = 24 << 20
+ENTRY = {"linear": 12, "circular": 4}
 
 #: The workload that simulates the loop.
 LOOP = "logcache"
@@ -245,17 +247,17 @@ def _experiment(loop: Mapping[str, Any], place: str, machine: str, asked: Loggin
         txs=SIMULATED_ENTRIES // each,
         seed=dict(asked.asked)["seed"],
         settings=tuple((key, str(value)) for key, value in settings.items()),
-        warmup=before_it_is_steady(loop["array_bytes"] // ELEMENT) // each,
+        warmup=before_it_is_steady(loop["array_bytes"] // ELEMENT, loop["log"]) // each,
     )
 
 
-def before_it_is_steady(elements: int) -> int:
+def before_it_is_steady(elements: int, log: str) -> int:
     """Return the entries of a core after which its caches are as full as they get.
 
     That is a pass over its array, or as many as fill the last level: the loop that is measured on a
     processor goes round for seconds.
     """
-    return min(elements, WARMUP_ENTRIES)
+    return min(elements, WARMUP_BYTES // ENTRY[log])
 
 
 def _row(loop: Mapping[str, Any], place: str, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -79,7 +79,8 @@ class NewInRust:
 
 def require_new(name: str) -> None:
     """Refuse a name by which settings, or the user, could mean something else."""
-    if name in _names("designs") + _names("orders") + _names("workloads"):
+    kinds = ("designs", "orders", "workloads", "profiles")
+    if name.replace("_", "-") in [taken for kind in kinds for taken in _names(kind)]:
         raise InputError(f"there is a `{name}` already; name the design otherwise")
     if name in sections():
         raise InputError(f"settings have a section `{name}`; name the design otherwise")

@@ -96,7 +96,7 @@ def _nanoseconds(
         settings,
         machine=machine,
         txs=SIMULATED_ENTRIES // entries,
-        warmup=before_it_is_steady(ITEMS) // entries,
+        warmup=before_it_is_steady(ITEMS, "linear") // entries,
     )
     return of_run(run, lambda row: 1e9 * row["simulated_s"] / (row["txs"] * entries))
 
