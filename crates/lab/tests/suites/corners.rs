@@ -205,9 +205,14 @@ fn no_block_of_loc_leaves_before_its_store() {
                 return Ok(());
             }
             pm.work(100_000);
-            (1..3).try_for_each(|value| store(pm, &[1], value))
+            (1..3).try_for_each(|value| store(pm, &[1], value))?;
+            // Until all are announced.
+            pm.work(100_000);
+            Ok(())
         });
-        let least = outcome.report.commit_latency.min();
+        let (latency, least) =
+            (&outcome.report.commit_latency, outcome.report.commit_latency.min());
+        assert_eq!(latency.len(), 3, "{design}");
         assert!(least >= 20_000, "{design}: durable after {least} cycles");
     }
 }
