@@ -18,6 +18,7 @@ import pytest
 
 from conftest import needs_core, start, x86_linux
 from indelible import benchmark, cli, verbs
+from indelible.evaluation import TXS
 
 pytestmark = needs_core
 
@@ -168,6 +169,11 @@ def test_what_is_explained_has_settings_under_its_own_name() -> None:
     items = answer("explain", "btree", "--set", "btree.items=4")["params"][0]
     assert (items["name"], items["value"], items["default"]) == ("items", 4, 0)
     assert "items` of workload btree" in indelible("explain", "btree", "--set", "btree.items=x")[2]
+
+
+def test_the_usual_number_of_transactions_is_that_of_the_simulator() -> None:
+    row = answer("run", "--design", "native", "--workload", "array", "--cores", "1")
+    assert row["txs"] == TXS
 
 
 def test_values_that_are_no_defaults_are_shown() -> None:
