@@ -334,6 +334,19 @@ def test_what_a_battery_saves_is_held_to_what_was_declared(write: Write) -> None
     assert crash.failed
 
 
+def test_a_wake_too_many_loses_no_transactions_unseen(write: Write) -> None:
+    path = write(
+        "def commit(self, tx, below):\n"
+        "    [below.wake(core, tx.at) for core in range(self.shape.cores)]\n"
+        "    return tx.at\n"
+        "def __init__(self, setup):\n"
+        "    self.shape = setup.shape"
+    )
+    told = refused(lambda: indelible.run(path, "hash", "tiny", cores=4, txs=50))
+    assert "a design wakes a core once for each WAIT" in told
+    assert "\n" not in told
+
+
 def test_a_class_may_have_two_names(write: Write) -> None:
     path = write("pass")
     with Path(path).open("a") as file:

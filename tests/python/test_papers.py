@@ -114,7 +114,7 @@ def test_rows_and_figure_of_claims(
     assert code == 0
     assert f"figure: {drawing}" in shown
     table = list(csv.DictReader(rows.read_text().splitlines()))
-    # Three orders of five designs, and a row for each other claim.
+    # Four orders of five designs, and a row for each other claim.
     assert len(table) == 20 + len(papers.SILO.claims) - 4
     assert [row["design"] for row in table[:5]] == ["base", "fwb", "morlog", "lad", "silo"]
     (found,) = [row for row in table if row["what"] == "Silo over MorLog, throughput, 1 core"]

@@ -176,6 +176,15 @@ def test_the_usual_number_of_transactions_is_that_of_the_simulator() -> None:
     assert row["txs"] == TXS
 
 
+def test_counting_begins_when_the_caches_have_the_data() -> None:
+    words = ["run", "--design", "native", "--workload", "array", "--cores", "1", "--txs", "200"]
+    words += ["--set", "workload.items=2000"]
+    cold, warm = (answer(*words, "--warmup", number) for number in ("0", "20000"))
+    assert warm["cycles"] < cold["cycles"] / 2
+    assert warm["txs"] == cold["txs"] == 200
+    assert answer(*shlex.split(warm["command"])[1:])["id"] == warm["id"] != cold["id"]
+
+
 def test_values_that_are_no_defaults_are_shown() -> None:
     assert "  here " not in indelible("explain", "silo")[1]
     own = indelible("explain", "silo", "--set", "silo.entries=33")[1].splitlines()

@@ -47,10 +47,9 @@ impl<D: Design> Machine<D> {
     /// When the design has woken one of them.
     pub(crate) fn start_measuring(&mut self) {
         let waiting = self.cores.iter().filter(|(_, core)| core.parked == Some(Stall::Other));
-        assert_eq!(
-            waiting.count() + 1,
-            usize::from(self.cores.cores()),
-            "a core that waits for the others is woken: a design wakes a core once for each answer"
+        assert!(
+            waiting.count() + 1 == usize::from(self.cores.cores()),
+            "a core that waits for the others is woken: a design wakes a core once for each WAIT"
         );
         let clocks = self.cores.iter().map(|(_, core)| core.timing.drained());
         self.started = clocks.max().expect("a machine has cores");
