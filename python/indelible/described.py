@@ -1,0 +1,180 @@
+"""What the class of a design says of it, and the mistakes that such a class may have."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from indelible.design import Design, InputError, Param
+
+#: The possible values of a class's attributes, by name.
+WORDS = {
+    "durability": ("synchronous", "asynchronous", "none"),
+    "granularity": ("word", "line"),
+    "needs": ("nothing", "adr", "eadr"),
+    "model": (None, "fenced", "epoch", "visible"),
+}
+
+#: The attributes that are True or False.
+FLAGS = ("brings_stores", "has_fences", "has_flushes", "migrates")
+
+#: The hooks that the simulator calls only if a design overrides them.
+HOOKS = (
+    *("begin", "load", "store", "commit", "fill", "transfer", "evict", "event"),
+    *("leaves_behind", "hears_at_once", "power_loss", "recover", "boot", "counters"),
+    *("fence", "could_be_durable"),
+)
+
+#: Those of the hooks that only ordering hardware has, and those that it does not have.
+OF_ORDERS = ("fence", "could_be_durable")
+OF_DESIGNS = ("begin", "commit", "leaves_behind")
+
+#: The least similarity of a misspelt hook's name (ours: `stor`, `evcit`, `on_store`).
+LIKELY = 0.75
+
+
+def description(design: type[Design], name: str) -> dict[str, Any]:
+    """Return what a class says of its design, or refuse a class with wrong attributes."""
+    for word, known in WORDS.items():
+        _one_of(name, word, getattr(design, word), known)
+    for word in ("paper", "family"):
+        _text(name, word, getattr(design, word))
+    for word in ("params", "rules", "needless"):
+        said = getattr(design, word)
+        if not isinstance(said, Mapping):
+            raise InputError(f"{name}: `{word}` has something for each name: a mapping")
+        for key, value in said.items():
+            # A key of `needless` may name the log before a colon.
+            bare = key.rpartition(":")[2] if word == "needless" and isinstance(key, str) else key
+            if not isinstance(bare, str) or not bare.isidentifier():
+                raise InputError(f"{name}: `{word}` has {key!r}, which is no name")
+            if word != "params":
+                _text(name, f"{word}[{key!r}]", value)
+    for rule in design.needless:
+        # The rules of logs are known only to the simulator, which checks them later.
+        if design.model is None and rule not in design.rules:
+            raise InputError(f"{name}: `needless` names `{rule}`, which is no rule")
+    for word in FLAGS:
+        if not isinstance(getattr(design, word), bool):
+            raise InputError(f"{name}: `{word}` is True or False")
+    _require_hooks(design, name)
+    _require_class_methods(design, name)
+    _require_kind(design, name)
+    lines = (design.__doc__ or "").strip().splitlines()
+    return {
+        "name": name,
+        "paper": design.paper,
+        "family": design.family,
+        "summary": lines[0].rstrip(".") if lines else design.__name__,
+        "file": _file(design) or name,
+        **{word: getattr(design, word) for word in WORDS},
+        "fields": [_field(name, key, param) for key, param in design.params.items()],
+        "rules": list(design.rules.items()),
+        "needless": list(design.needless.items()),
+        "hooks": [hook for hook in HOOKS if _changes(design, hook)],
+        **{word: getattr(design, word) for word in FLAGS},
+    }
+
+
+def _file(design: type[Design]) -> str | None:
+    """Return the file of a design; one that was typed, as in a notebook, has none."""
+    try:
+        return inspect.getsourcefile(design)
+    except (OSError, TypeError):
+        return None
+
+
+def _text(name: str, word: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"{name}: `{word}` is text, and not {value!r}")
+
+
+def _require_hooks(design: type[Design], name: str) -> None:
+    """Refuse misspelt hooks, which the simulator would silently never call."""
+    own = {word for word in dir(design) if not word.startswith("_")} - set(dir(Design))
+    missing = [hook for hook in (*HOOKS, "hardware") if not _changes(design, hook)]
+    for word in sorted(own):
+        if callable(getattr(design, word)) and (
+            meant := difflib.get_close_matches(word, missing, 1, LIKELY)
+        ):
+            raise InputError(
+                f"{name}: there is no hook `{word}`; is `{meant[0]}` meant? If not, call it"
+                f" otherwise, or `_{word}`"
+            )
+    for hook in HOOKS:
+        own = getattr(design, hook)
+        if hook != "could_be_durable" and inspect.isgeneratorfunction(own):
+            raise InputError(f"{name}: `{hook}` has a `yield`, and answers with `return`")
+        if inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own):
+            raise InputError(f"{name}: `{hook}` is `async`, and is called as it is: leave that out")
+
+
+def _require_class_methods(design: type[Design], name: str) -> None:
+    """Refuse instance methods for hooks that are called on the class, before an object exists."""
+    for hook in ("recover", "boot", "hardware"):
+        given = len(inspect.signature(getattr(Design, hook)).parameters)
+        own = inspect.getattr_static(design, hook)
+        if inspect.isfunction(own) and len(inspect.signature(own).parameters) == 1 + given:
+            raise InputError(
+                f"{name}: `{hook}` is asked of the class, since no object is there: write"
+                f" `@classmethod` above it, and `def {hook}(cls, ...)`"
+            )
+
+
+def _require_kind(design: type[Design], name: str) -> None:
+    """Refuse hooks that are never called on this kind: some are for ordering hardware alone."""
+    if design.model is None:
+        hook = next((hook for hook in OF_ORDERS if _changes(design, hook)), None)
+        if hook:
+            raise InputError(
+                f"{name}: `{hook}` is asked of ordering hardware alone, which says what it promises"
+                " (`model`)"
+            )
+        return
+    if hook := next((hook for hook in OF_DESIGNS if _changes(design, hook)), None):
+        raise InputError(
+            f"{name}: `{hook}` is not asked of ordering hardware: transactions are its log's"
+        )
+
+
+def _changes(design: type[Design], hook: str) -> bool:
+    return inspect.getattr_static(design, hook) is not inspect.getattr_static(Design, hook)
+
+
+def _one_of(name: str, word: str, value: object, known: Iterable[str | None]) -> None:
+    if value not in [*known]:
+        words = ", ".join(filter(None, known))
+        raise InputError(f"{name}: `{word}` is one of {words}, and not {value!r}")
+
+
+def _field(name: str, key: str, param: Param) -> dict[str, Any]:
+    """Return a parameter as the simulator takes it: a choice is the index of its word."""
+    if not isinstance(param, Param):
+        raise InputError(f"{name}: `params` has a `Param` for `{key}`, and not {param!r}")
+    _text(name, f"the doc of {key}", param.doc)
+    if not isinstance(param.tight, Sequence) or (param.choices and param.tight):
+        raise InputError(f"{name}: `tight` of `{key}` is a list, of numbers and not of choices")
+    field: dict[str, Any] = {"name": key, "doc": param.doc, "tight": list(param.tight)}
+    if param.choices:
+        for choice in param.choices:
+            _text(name, f"a choice of {key}", choice)
+        _one_of(name, key, param.default, param.choices)
+        choices = list(param.choices)
+        default = choices.index(str(param.default))
+        limits = {"default": default, "least": 0, "most": len(choices) - 1}
+        return field | limits | {"choices": choices}
+    numbers = (param.default, param.least, param.most, *param.tight)
+    if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
+        raise InputError(f"{name}: `{key}` has whole numbers from 0 on, and not {numbers!r}")
+    span = f"{param.least} to {param.most}"
+    said = [
+        ("the default of", "is", int(param.default)),
+        *(("`tight` of", "has", n) for n in param.tight),
+    ]
+    for what, verb, number in said:
+        if not param.least <= number <= param.most:
+            raise InputError(f"{name}: {what} `{key}` {verb} {number}, which is not {span}")
+    limits = {"default": int(param.default), "least": param.least, "most": param.most}
+    return field | limits | {"choices": []}
