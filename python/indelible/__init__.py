@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from indelible import native
-    from indelible._core import HostError, InputError, InternalError
+    from indelible._core import CheckError, HostError, InputError, InternalError
     from indelible.causes import Causes
     from indelible.compiler import cc
     from indelible.exploration import Exploration, explore
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Causes",
+    "CheckError",
     "Comparison",
     "Crash",
     "Exploration",
@@ -93,7 +94,7 @@ _UNSTARRED = ("list",)
 
 #: The modules of the names that are not in `verbs`.
 _HOMES = {
-    "experiment": ("HostError", "InputError", "InternalError"),
+    "experiment": ("CheckError", "HostError", "InputError", "InternalError"),
     "causes": ("Causes",),
     "compiler": ("cc",),
     "exploration": ("Exploration", "explore"),

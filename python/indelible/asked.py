@@ -14,6 +14,7 @@ from indelible.experiment import (
     listed,
     named,
     read_scripts,
+    require_distinct,
     require_use,
     whole,
 )
@@ -66,6 +67,7 @@ def base_of(
 ) -> str:
     """Return the design that is 1.00; it need not be among the compared ones yet."""
     base = named("normalize", normalize or designs[0])
+    require_distinct("normalize", (*designs, base))
     known = [*designs, *(row["name"] for row in rows)]
     if base not in known and not is_script(base):
         among = ", ".join(f"`{name}`" for name in closest_first(base, dict.fromkeys(known)))

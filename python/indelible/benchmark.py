@@ -12,6 +12,7 @@ from typing import Any
 from indelible import experiment as asking
 from indelible.experiment import Experiment, InputError, InternalError
 from indelible.names import closest_first
+from indelible.scripts import Named
 
 #: What `--quick` divides the number of transactions by.
 QUICK = 20
@@ -124,6 +125,11 @@ def measure(
     disturb less. The latter is per transaction, and between designs in the same cell: operations a
     second would not show it, since a software log adds operations to every transaction.
     """
+    if typed := next((name for name in designs or () if isinstance(name, Named)), None):
+        raise InputError(
+            f"`bench` measures in processes of its own, which do not know {typed}: name the file"
+            " of a design"
+        )
     native: dict[tuple[str, int, str], float] = {}
     for cell in cells(designs):
         row = _measured(cell, cell.txs // QUICK if quick else cell.txs, seed)

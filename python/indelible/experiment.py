@@ -141,7 +141,7 @@ def span(least: int, most: int) -> str:
 
 def named(what: str, value: object) -> str:
     """Return a name or a path as text, or refuse anything else; a class is a design in Python."""
-    if isinstance(value, type) and what in DESIGNS:
+    if isinstance(value, (type, scripts.Named)) and what in DESIGNS:
         return scripts.named(value)
     if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
         raise InputError(f"`{what}` is a name, and not {value!r}")
@@ -167,11 +167,17 @@ def listed(what: str, value: object) -> tuple[str, ...]:
     found = tuple(value) if isinstance(value, Iterable) else (value,)
     if not all(isinstance(name, (str, os.PathLike, type)) for name in found):
         raise InputError(f"`{what}` is a list of names, and not {value!r}")
-    classes = dict.fromkeys(name for name in found if isinstance(name, type))
+    require_distinct(what, found)
+    return tuple(named(what, name) for name in found)
+
+
+def require_distinct(what: str, found: Iterable[object]) -> None:
+    """Refuse different classes of one name among designs: each would be taken for the other."""
+    own = (one.design if isinstance(one, scripts.Named) else one for one in found)
+    classes = dict.fromkeys(one for one in own if isinstance(one, type))
     for name, times in Counter(one.__name__ for one in classes).items():
         if times > 1:
             raise InputError(f"`{what}` has {times} classes of the name {name}; name one otherwise")
-    return tuple(named(what, name) for name in found)
 
 
 def worded(what: str, value: object) -> tuple[str, ...]:

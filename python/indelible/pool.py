@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias
 
@@ -144,7 +145,9 @@ def _execute(
             waiting.done(index)
             finished.put((index, answer))
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(jobs)))]
+    # Each thread finds the classes that this call has named.
+    contexts = [copy_context() for _ in range(min(at_once, len(jobs)))]
+    threads = [threading.Thread(target=own.run, args=(work,), daemon=True) for own in contexts]
     try:
         for thread in threads:
             thread.start()

@@ -392,9 +392,12 @@ class Comparison(OfSeeds):
         return asked[known("number of cores", cores, [*asked])]
 
     def by_metric(self, name: str) -> Comparison:
-        """Return the same runs compared by another metric."""
+        """Return the same runs compared by another metric.
+
+        What was measured on this computer is its throughput, and beside no other metric.
+        """
         metric_named(name)
-        return replace(self, metric=name)
+        return replace(self, metric=name, native=self.native if name == self.metric else {})
 
     def base(self, cell: Cell) -> Cell:
         """Return the cell that is 1.00 for a cell."""

@@ -11,22 +11,29 @@ import inspect
 import json
 import linecache
 import os
+import pkgutil
+import site
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import CodeType, ModuleType
-from typing import Any
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 from indelible import _core as core
 from indelible.described import description
 from indelible.design import Design, InputError, Param, Setup, Shape, Structure, Values
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: The suffix of a design's file.
 SUFFIX = ".py"
@@ -35,7 +42,9 @@ SUFFIX = ".py"
 LOGS = ("undo", "redo", "count")
 
 #: The known designs: classes by their names, and files by their paths and digests of their texts.
+#: Two threads may each have a class of one name, and each thread finds its own.
 _classes: dict[str, type[Design]] = {}
+_mine: ContextVar[Mapping[str, type[Design]]] = ContextVar("mine", default=MappingProxyType({}))
 _files: dict[tuple[str, str], type[Design]] = {}
 
 #: The files that a design has imported from its own folder, and a digest of each.
@@ -74,22 +83,43 @@ def called(name: str) -> str:
     return f"{log}@{stem}" if log else stem
 
 
-def named(design: type) -> str:
+class Named(str):
+    """The name of a design that is a class, which it keeps; copies in other processes do not."""
+
+    __slots__ = ("design",)
+
+    design: type[Design]
+
+    def __new__(cls, name: str, design: type[Design]) -> Self:
+        """Return the name of a class."""
+        named = super().__new__(cls, name)
+        named.design = design
+        return named
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+def named(design: type | Named) -> Named:
     """Register a class as a design, and return its name."""
+    if isinstance(design, Named):
+        named(design.design)
+        return design
     name = design.__name__
     if not issubclass(design, Design):
         raise InputError(f"{name} is no design: derive it from `indelible.design.Design`")
     if any(row["name"] == name for row in json.loads(core.list("designs"))["rows"]):
         raise InputError(f"{name} is the name of a design that there is; name the class otherwise")
     _classes[name] = design
-    return name
+    _mine.set({**_mine.get(), name: design})
+    return Named(name, design)
 
 
-def under(log: str, design: type[Design]) -> str:
+def under(log: str, design: type[Design]) -> Named:
     """Return the name of a log on a class that is ordering hardware."""
     if log not in LOGS:
         raise InputError(f"`{log}` is no software log; they are {', '.join(LOGS)}")
-    return f"{log}@{named(design)}"
+    return Named(f"{log}@{named(design)}", design)
 
 
 def find(name: str) -> tuple[type[Design], str | None, str] | None:
@@ -99,7 +129,7 @@ def find(name: str) -> tuple[type[Design], str | None, str] | None:
     """
     log, own = parts(name)
     if own in _classes:
-        design = _classes[own]
+        design = _mine.get().get(own, _classes[own])
     elif own.endswith(SUFFIX):
         if log is None and not os.path.isfile(own):
             _require_log(name)
@@ -206,6 +236,8 @@ class Source(MetaPathFinder, Loader):
     code: CodeType
     #: The modules that were imported from its folder: file, whether it is a package's, and code.
     modules: Mapping[str, tuple[str, bool, CodeType]]
+    #: The names of the modules and packages that there are in its folder.
+    beside: frozenset[str]
 
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
         """Return how a module of the folder is loaded; None for any other module."""
@@ -247,7 +279,7 @@ def _first(path: str, text: bytes, digest: str) -> tuple[ModuleType, dict[str, M
     except Exception as error:
         raise InputError(explained(error, path)) from None
     folder = str(Path(path).resolve().parent)
-    source = Source(path, folder, f"indelible_script_{digest[:16]}", code, {})
+    source = Source(path, folder, f"indelible_script_{digest[:16]}", code, {}, _beside(folder))
     module, own = _executed(source)
     modules = {}
     for name, one in own.items():
@@ -258,14 +290,29 @@ def _first(path: str, text: bytes, digest: str) -> tuple[ModuleType, dict[str, M
     return module, own, replace(source, modules=modules)
 
 
+def _beside(folder: str) -> frozenset[str]:
+    """Return the names of a folder's modules and packages, as `import` would find them there.
+
+    Python's own and this package are never taken from a folder.
+    """
+    found = {module.name for module in pkgutil.iter_modules([folder])}
+    return frozenset(found - {*sys.stdlib_module_names, "indelible"})
+
+
 def _executed(source: Source) -> tuple[ModuleType, dict[str, ModuleType]]:
     """Return a file as a module, with its own folder first on the import path.
 
     Also returns the modules that it imported from there. They are taken out of `sys.modules`,
-    because another design's folder may have modules of the same names.
+    because another design's folder may have modules of the same names. So may the caller, whose
+    modules are set aside for as long.
     """
     module = ModuleType(source.name)
     module.__file__ = source.path
+    aside = {
+        name: sys.modules.pop(name)
+        for name in [*sys.modules]
+        if name.partition(".")[0] in source.beside
+    }
     # Data classes look their module up in `sys.modules`.
     sys.modules[module.__name__] = module
     folder, known = source.folder, set(sys.modules)
@@ -281,9 +328,28 @@ def _executed(source: Source) -> tuple[ModuleType, dict[str, ModuleType]]:
         for name in sorted(sys.modules.keys() - known):
             places = (_file_of(sys.modules[name]), *_places(sys.modules[name]))
             # Namespace packages, which have folders but no file, count, too.
-            if any(str(place).startswith(folder + os.sep) for place in places):
+            if any(_is_in(str(place), folder) for place in places):
                 own[name] = sys.modules.pop(name)
+        sys.modules.update(aside)
     return module, own
+
+
+def _is_in(place: str, folder: str) -> bool:
+    """Return whether a module's place is in a design's folder, and not in a library there.
+
+    A project's folder often has Python's own libraries in it, as `.venv`.
+    """
+    if not place.startswith(folder + os.sep):
+        return False
+    libraries = {
+        *sysconfig.get_paths().values(),
+        site.getusersitepackages(),
+        os.path.dirname(__file__),
+    }
+    return not any(
+        library.startswith(folder + os.sep) and place.startswith(library + os.sep)
+        for library in map(os.path.realpath, libraries)
+    )
 
 
 def _file_of(module: ModuleType) -> str | None:
@@ -388,18 +454,54 @@ def _fingerprint(design: type[Design]) -> str:
     texts = [digest for (_, digest), known in _files.items() if known is design]
     texts += _parts.get(design, {}).values()
     if not texts:
-        try:
-            texts = [inspect.getsource(design)]
-        except (OSError, TypeError):
-            # The class was typed; only a notebook keeps its text.
-            texts = _cells(design) or [str(id(design))]
+        # Those from which it is derived stand in other cells of a notebook, or in other files.
+        own = design.__mro__[: design.__mro__.index(Design)]
+        texts = [text for one in own for text in _texts(one)]
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
-def _cells(design: type[Design]) -> list[str]:
+def _texts(design: type) -> list[str]:
+    """Return the text of a class, those of its methods, and what these take from around them.
+
+    A method may have been replaced since, and the same text in a function that makes classes may
+    have other values around it.
+    """
+    try:
+        texts = [inspect.getsource(design)]
+    except (OSError, TypeError):
+        # The class was typed; only a notebook keeps its text.
+        texts = _cells(design) or [str(id(design))]
+    for name, method in _methods(design):
+        try:
+            texts.append(inspect.getsource(method))
+        except (OSError, TypeError):
+            texts.append(repr((method.__code__.co_code, method.__code__.co_names)))
+        around = inspect.getclosurevars(method)
+        taken = {
+            **around.globals,
+            **around.nonlocals,
+            "defaults": method.__defaults__,
+            **(method.__kwdefaults__ or {}),
+        }
+        texts += [f"{name}:{key}={value!r}" for key, value in taken.items() if _is_plain(value)]
+    return texts
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a value is written the same in every process."""
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, complex, str, bytes)
+
+
+def _methods(design: type) -> list[tuple[str, FunctionType]]:
+    found = [(name, getattr(value, "__func__", value)) for name, value in vars(design).items()]
+    return [(name, method) for name, method in found if inspect.isfunction(method)]
+
+
+def _cells(design: type) -> list[str]:
     """Return the texts of the notebook cells that have the methods of a class."""
-    methods = (getattr(value, "__func__", value) for value in vars(design).values())
-    codes = [method.__code__ for method in methods if inspect.isfunction(method)]
+    codes = [method.__code__ for _, method in _methods(design)]
     texts = ("".join(linecache.getlines(code.co_filename)) for code in codes)
     return [text for text in dict.fromkeys(texts) if text]
 

@@ -125,6 +125,9 @@ def values(key: str, asked: object) -> tuple[str, ...]:
     if isinstance(asked, str):
         words = [word.strip() for word in asked.split(",") if word.strip()]
         found = [value for word in words for value in _range(key, word)]
+    elif isinstance(asked, (set, frozenset)):
+        # The first value is 1.00, and a set's first element differs from process to process.
+        raise InputError(f"`{key}` has a set, which has no order of its own; name them in a list")
     elif isinstance(asked, Iterable):
         found = [as_word(value) for value in asked]
     else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -176,6 +178,25 @@ def test_what_was_interrupted_says_so_everywhere(fake: ModuleType) -> None:
 def test_what_is_a_word_of_python_has_another_name(fake: ModuleType) -> None:
     timeline = indelible.trace("silo", "hash")
     assert timeline.start == timeline.json()["from"]
+
+
+def test_what_was_measured_here_stands_beside_throughput_alone(fake: ModuleType) -> None:
+    answer = indelible.compare(SILO, HASH, cores=1, crash=False)
+    measured = {("hash", 1): {"workload": "hash", "cores": 1, "throughput_tx_per_s": 1e6}}
+    answer = replace(answer, native=measured)
+    assert answer.native_ratio("hash") is not None
+    assert answer.by_metric("throughput").json()["native"]
+    other = answer.by_metric("commit-latency")
+    assert other.native_ratio("hash") is None
+    assert "native" not in other.json()
+
+
+@pytest.mark.parametrize("name", ["InputError", "CheckError", "HostError", "InternalError"])
+def test_errors_can_be_pickled(name: str) -> None:
+    """As one that comes out of another process is."""
+    error = getattr(indelible, name)("so it is")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (type(error), "so it is")
 
 
 def test_errors_of_calls_name_arguments(fake: ModuleType) -> None:

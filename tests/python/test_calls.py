@@ -100,6 +100,7 @@ WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
     (lambda: indelible.sweep(SILO, HASH, None), "`vary` is a mapping such as {'design.entries'"),
     (lambda: indelible.sweep(SILO, HASH, ["cores=1,2"]), "`vary` is a mapping such as"),
     (lambda: indelible.sweep(SILO, HASH, {1: [2]}), "`vary` is a mapping such as"),
+    (lambda: indelible.sweep(SILO, HASH, {"cores": {1, 2}}), "`cores` has a set, which has no"),
     (lambda: indelible.reproduce(5), "`paper` is a name, and not 5"),
     (lambda: indelible.reproduce("silo", txs="x"), "`txs` is a whole number"),
     (lambda: indelible.litmus(orders=None), "`orders` is a list of names, and not None"),

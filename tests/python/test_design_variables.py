@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,9 @@ from conftest import Write, needs_core, write_class
 from indelible import scripts
 
 pytestmark = needs_core
+
+#: The head of a design that imports a library.
+ONCE = "import once\nfrom indelible.templates.design import Template"
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "designs"
 
@@ -64,6 +70,45 @@ def test_what_hooks_keep_in_variables_is_lost_with_the_power(tmp_path: Path, whe
     path.write_text(NO_LOG.replace("WHERE", where), encoding="utf-8")
     crash = indelible.crash(path, "scribble", txs=10, points=100, lives=1)
     assert {violation["text"].partition(":")[0] for violation in crash.violations} == {"atomicity"}
+
+
+def test_what_modules_of_the_caller_keep_is_lost_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may have imported them before, and goes on with its own."""
+    (tmp_path / "part.py").write_text("KEPT = {}\n", encoding="utf-8")
+    path = tmp_path / "d.py"
+    path.write_text(NO_LOG.replace("WHERE", "part.KEPT"), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "part", raising=False)
+    mine = importlib.import_module("part")
+    crash = indelible.crash(path, "scribble", txs=10, points=100, lives=1)
+    assert crash.failed
+    assert sys.modules["part"] is mine
+    assert not mine.KEPT
+    del sys.modules["part"]
+
+
+def test_a_library_in_the_folder_of_a_design_is_loaded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project's folder has its libraries in `.venv`, and some cannot be loaded twice."""
+    folder = Path(os.path.realpath(tmp_path))
+    packages = folder / ".venv" / "lib" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "once.py").write_text(
+        "import os\nassert not os.environ.get('ONCE')\nos.environ['ONCE'] = 'loaded'\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("ONCE", "")
+    monkeypatch.syspath_prepend(packages)
+    paths = sysconfig.get_paths() | {"purelib": str(packages)}
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: paths)
+    write_class(folder / "d.py", "Template", "pass", ONCE)
+    assert indelible.crash(folder / "d.py", "scribble", txs=5, points=20).passed
+    assert "once" in sys.modules
+    assert not scripts.imported(str(folder / "d.py"))
+    del sys.modules["once"]
 
 
 def test_what_a_later_life_keeps_in_variables_is_lost_too(tmp_path: Path) -> None:
