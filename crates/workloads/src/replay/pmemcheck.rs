@@ -27,9 +27,20 @@ const MEASURED: &str = "measured.BEGIN";
 /// The number of frames of a call stack that are reported.
 const FRAMES_TOLD: usize = 2;
 
-/// Whether a text is such a log; our own format has no bars.
+/// Whether a text is such a log.
 pub fn is_store_log(text: &str) -> bool {
-    text.split_once(START).is_some_and(|(_, behind)| behind.starts_with('|'))
+    behind_start(text).is_some()
+}
+
+/// The text behind the first marker of a log, with which a line begins, or with which it goes on
+/// behind the tool's own `==12==`. Anywhere else the word is a program's, or of a trace of ours.
+fn behind_start(text: &str) -> Option<&str> {
+    text.match_indices(START).map(|(at, _)| text.split_at(at)).find_map(|(before, from)| {
+        let before = before.rsplit('\n').next().unwrap_or_default().trim();
+        let is_the_tools =
+            before.is_empty() || (before.starts_with("==") && before.ends_with("=="));
+        from.strip_prefix(START).filter(|behind| is_the_tools && behind.starts_with('|'))
+    })
 }
 
 /// Whether a log ends at this part, which may be followed by other output of the tool. The name of
@@ -44,7 +55,11 @@ fn is_stop(part: &str) -> bool {
 /// [`model::workload::Stop::Input`] with the operation that is wrong, counted from 1.
 pub fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
     let mut recorder = Recorder::new(name, "operation", grain);
-    let (_, log) = text.split_once(START).expect("a store log has a start");
+    let log = behind_start(text).expect("a store log has a start");
+    if !log.split('|').map(str::trim).any(is_stop) {
+        recorder.place = log.split('|').count() - 1;
+        return recorder.wrong("the log ends there without `STOP`, so the rest of it is missing");
+    }
     let operations = || {
         let parts = log.split('|').skip(1).map(str::trim).zip(1..);
         let parts = parts.take_while(|(part, _)| !is_stop(part));

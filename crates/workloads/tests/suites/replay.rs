@@ -343,6 +343,18 @@ fn a_store_log_is_the_same_as_its_trace() {
     }
 }
 
+#[test]
+fn the_word_with_which_a_store_log_starts_may_be_elsewhere() {
+    let steps = "START|STORE;0x0;0x1;0x8|FLUSH;0x0;0x40|FENCE|STOP\n";
+    let led = format!("==1== Command: ./START|x\n==1== RESTARTED\n==00:00:00:01.2 1== {steps}");
+    let [plain, led] = [steps, &led].map(|text| next(&mut bench(1, text), 0, ONLY));
+    assert_eq!(plain, led);
+    let text = "mark phase START|2\nstore 0 1 # if (s == START||s == 2)\nflush 0\nfence\n";
+    let ours = next(&mut bench(1, text), 0, ONLY);
+    assert_eq!(ours[0], "mark");
+    assert_eq!(ours[1..], plain);
+}
+
 /// A trace, and a part of the sentence with which it is refused.
 const WRONG: &[(&str, &str)] = &[
     ("", "mine.trace: there is nothing to measure"),
@@ -426,6 +438,10 @@ const WRONG: &[(&str, &str)] = &[
                                    bits",
     ),
     ("START|STOP", "mine.trace: there is nothing to measure"),
+    (
+        "==1== START|STORE;0x0;0x1;0x8|FLUSH;0x0;0x4",
+        "mine.trace, operation 2: the log ends there without `STOP`, so the rest of it is missing",
+    ),
     ("START|STORE;0x0;0x1ff;0x1|STOP", "mine.trace, operation 1: `0x1ff` does not fit into 1 byte"),
     ("START|FENCE|STORE;0x0;g;0x1|STOP", "mine.trace, operation 2: `g` is no hexadecimal number"),
     (
