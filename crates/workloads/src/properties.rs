@@ -11,7 +11,7 @@ const RECORDS_MAX: u64 = 1 << 32;
 const PROPORTION_MAX: f64 = 1e9;
 
 /// The properties that mean something here.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "recordcount",
     "operationcount",
     "readproportion",
@@ -22,6 +22,7 @@ const NAMES: [&str; 15] = [
     "requestdistribution",
     "fieldcount",
     "fieldlength",
+    "fieldlengthdistribution",
     "readallfields",
     "writeallfields",
     "minscanlength",

@@ -120,8 +120,12 @@ impl File {
         &self.shadow[..self.length as usize]
     }
 
-    /// Stores the header, which makes the file valid.
+    /// Stores the header, which makes the file valid, and zeros over what was written behind it: by
+    /// transactions that were too large for the page cache and then given up.
     pub(super) fn seal(&mut self, pm: &mut Pm<'_>) {
+        let mut behind = self.shadow.split_off(self.length as usize);
+        behind.fill(0);
+        pm.store_bytes(self.address(self.length), &behind);
         pm.store(Ptr::to(self.part.start), MAGIC);
         self.store_length(pm);
     }

@@ -8,6 +8,7 @@ use model::units::CoreId;
 use model::workload::{Declared, Pm, Program, Site, Step, Stop, Workload};
 
 use super::connection::Connection;
+use super::file::{File, Granularity, PAGE_BYTES};
 use super::runner::Runner;
 use super::script::Script;
 use super::{Sqlite, SqliteParams};
@@ -48,6 +49,24 @@ fn tables(connection: &Connection) -> [Vec<String>; 3] {
         dump("SELECT k || ' ' || quote(v) FROM item ORDER BY k"),
         dump("SELECT id || ' ' || item || ' ' || amount FROM sale ORDER BY id"),
     ]
+}
+
+/// As by a transaction that was too large for the page cache.
+#[test]
+fn what_was_written_behind_the_file_before_it_is_measured_is_zeros() {
+    let (mut view, page) = (view(), PAGE_BYTES as usize);
+    let mut pm = Pm::plain(&mut view, CoreId(0));
+    let mut filled = File::empty(0..CAPACITY);
+    filled.write(Some(&mut pm), 0, &vec![7; 3 * page]).expect("there is room");
+    filled.truncate(PAGE_BYTES).expect("it is not measured");
+    filled.seal(&mut pm);
+    let mut file = File::measured(0..CAPACITY, Granularity::DiffWords, filled.bytes());
+    file.begin_batch(Some(&mut pm)).expect("it begins");
+    file.write(Some(&mut pm), PAGE_BYTES, &vec![0; page]).expect("there is room");
+    file.commit_batch(Some(&mut pm)).expect("it commits");
+    let mut read = vec![1; page];
+    assert!(file.read(Some(&mut pm), PAGE_BYTES, &mut read));
+    assert_eq!(read, vec![0; page]);
 }
 
 #[test]
