@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from indelible import kept, scripts
-from indelible.experiment import InputError
+from indelible.experiment import InputError, describe
 from indelible.files import naming
 from indelible.shown import Object
 
@@ -53,8 +53,8 @@ OF_THE_BUILD = ("version", "id")
 #: Flags of several names with commas between them.
 LISTS = ("--designs",)
 
-#: The line of a machine file that names the machine on which it builds.
-EXTENDS = re.compile(r"""^\s*["']?extends["']?\s*=\s*["']([^"']+)["']""", re.MULTILINE)
+#: Flags without a value, behind which the tests of `litmus` may stand.
+SWITCHES = ("--mutants",)
 
 #: The text that stands for a missing value.
 NOTHING = "nothing"
@@ -89,13 +89,16 @@ def split(words: Sequence[str], folder: Path) -> Words:
             raise InputError(f"{name} {REFUSED[name]}; leave it out of a bundle")
         if name and not equals:
             # The next word is its value, if the flag takes one.
-            flag = name
+            flag = None if name in SWITCHES else name
             if name not in (*OUTPUTS, *MEANS):
                 kept_words.append(word)
             own.append(word)
             continue
         flag = name or flag
-        value, is_kept = _value(flag, value, places, folder)
+        if words[0] == "litmus" and own and flag is None:
+            value, is_kept = places.of(value), True
+        else:
+            value, is_kept = _value(flag, value, places, folder)
         said = f"{name}={value}" if name else value
         kept_words += [said] if is_kept else []
         own.append(said)
@@ -163,19 +166,13 @@ def _read_by(path: Path, name: str, is_machine: bool) -> Iterator[Path]:
     """Return the files that a file reads: what a machine extends, what a design imports."""
     if path.suffix == scripts.SUFFIX:
         yield from map(Path, scripts.imported(name))
-    seen = {path}
-    while is_machine:
-        base = EXTENDS.search(path.read_text(encoding="utf-8", errors="replace"))
-        if base and os.path.isabs(base[1]):
+    for base in describe(f"machine:{name}")["extends"] if is_machine else ():
+        if os.path.isabs(base):
             raise InputError(
-                f"{path}: extends {base[1]}, which is on this computer alone; name it by a relative"
+                f"{path}: extends {base}, which is on this computer alone; name it by a relative"
                 " path"
             )
-        path = Path(os.path.abspath(path.parent / base[1])) if base else Path()
-        # The command itself refuses a machine that extends itself.
-        if path in seen or not path.is_file():
-            return
-        seen.add(path)
+        path = Path(os.path.abspath(path.parent / base))
         yield path
 
 
@@ -224,7 +221,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Any]:
             text = (folder / name).read_bytes().decode("utf-8", errors="replace")
         try:
             found.append(json.loads(text))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{folder / name}: is not JSON: {error}") from None
     manifest, answer = found
     _require_manifest(folder / MANIFEST, manifest)
@@ -242,7 +239,8 @@ def _require_manifest(path: Path, manifest: Any) -> None:  # noqa: ANN401
     own = manifest if isinstance(manifest, dict) else {}
     fits = all(isinstance(own.get(name), kind) for name, kind in kinds.items())
     words = own.get("command") if fits else None
-    if not words or not all(isinstance(word, str) for word in words):
+    places = [*own["inputs"], *own["written"]] if fits else []
+    if not words or not all(isinstance(word, str) for word in words) or "\0" in "".join(places):
         raise InputError(f"{path}: is not of a bundle")
     never = (*OUTPUTS, *MEANS, *REFUSED, "-h", "--help", "--json")
     if words[0] not in BUNDLED or any(word.partition("=")[0] in never for word in words):

@@ -258,6 +258,10 @@ def test_a_litmus_test_and_hardware_in_python_go_along(real: Command) -> None:
     Path("own.litmus").unlink()
     code, shown, _ = real("verify", "it")
     assert (code, "the same: " in shown) == (0, True), shown
+    # Whatever it is called.
+    shutil.copyfile("it/inputs/2/own.litmus", "own")
+    assert real("bundle", "bare", "--", "litmus", "--order", "x86", "--mutants", "own")[0] == first
+    assert real("verify", "bare")[0] == 0
 
 
 def manifest_of(folder: str = "it") -> dict:
@@ -278,6 +282,7 @@ def test_a_manifest_that_is_no_bundle_s_is_not_done(command: Command, fake: Modu
         {"command": ["record", "--", "/bin/true"]},
         {"inputs": []},
         {"written": None},
+        {"written": {"a\0b": "0"}},
         {"seconds": "x"},
     ):
         path.write_text(json.dumps(own | change), encoding="utf-8")
@@ -285,8 +290,9 @@ def test_a_manifest_that_is_no_bundle_s_is_not_done(command: Command, fake: Modu
         code, shown, complaint = command("verify", "it")
         assert (code, shown, fake.asked) == (2, "", []), change
         assert "it/bundle.json: " in complaint
-    path.write_bytes(b"\xff\xfe")
-    assert "it/bundle.json: is not JSON" in command("verify", "it")[2]
+    for text in (b"\xff\xfe", b"[" * 200_000):
+        path.write_bytes(text)
+        assert "it/bundle.json: is not JSON" in command("verify", "it")[2]
 
 
 def test_what_was_shown_or_written_is_not_changed_behind_ones_back(command: Command) -> None:
@@ -333,6 +339,9 @@ def test_machine_files_that_no_bundle_can_have_are_refused(real: Command, tmp_pa
     Path("far.toml").write_text(f'extends = "{base}"\n', encoding="utf-8")
     code, _, complaint = real("bundle", "it", "--", *words, "far.toml")
     assert (code, "which is on this computer alone" in complaint) == (2, True)
+    Path("far.toml").write_text(f'extends = """{base}"""\n', encoding="utf-8")
+    code, _, complaint = real("bundle", "it", "--", *words, "far.toml")
+    assert (code, "which is on this computer alone" in complaint) == (2, True)
     Path("a.toml").write_text('extends = "b.toml"\n', encoding="utf-8")
     Path("b.toml").write_text('extends = "a.toml"\n', encoding="utf-8")
     code, _, complaint = real("bundle", "it", "--", *words, "a.toml")
@@ -340,9 +349,11 @@ def test_machine_files_that_no_bundle_can_have_are_refused(real: Command, tmp_pa
     code, _, complaint = real("bundle", "it", "--", *words, "/dev/zero")
     assert (code, "no regular file" in complaint) == (2, True)
     # Whatever a machine's file is called.
-    Path("my, own").write_text('extends = "base.toml"\n', encoding="utf-8")
+    Path("it's.toml").write_text('extends = "base.toml"\n', encoding="utf-8")
+    Path("my, own").write_text('extends = "./it\'s.toml"\n', encoding="utf-8")
     assert real("bundle", "it", "--", *words, "./my, own")[0] == 0
-    assert set(manifest_of()["inputs"]) == {"inputs/1/my, own", "inputs/1/base.toml"}
+    inputs = {"inputs/1/my, own", "inputs/1/it's.toml", "inputs/1/base.toml"}
+    assert set(manifest_of()["inputs"]) == inputs
     assert real("verify", "it")[0] == 0
 
 

@@ -36,6 +36,8 @@ pub struct Machine {
     pub name: String,
     /// What it is, in one line.
     pub summary: String,
+    /// The files on which it builds, each as the one before names it.
+    pub extends: Vec<String>,
     /// Every parameter.
     pub config: Config,
     /// What was said of each parameter, in the order of [`FIELDS`].
@@ -137,6 +139,7 @@ pub fn explain(machine: &Machine) -> Value {
         "kind": "machine",
         "name": machine.name,
         "summary": machine.summary,
+        "extends": machine.extends,
         "rows": FIELDS.iter().zip(&machine.values).map(row).collect::<Vec<_>>(),
     })
 }
@@ -244,20 +247,21 @@ struct Assignment {
 struct Draft {
     name: String,
     summary: String,
+    extends: Vec<String>,
     values: Vec<Given>,
 }
 
 impl Draft {
     /// Reads what a preset or a file says, over what it extends. `within` is the directory from
-    /// which a file is extended, and `chain` names the files that are being read.
+    /// which a file is extended, and `chain` has the files that are being read, each by one path.
     fn read(
         name_or_path: &str,
         within: Option<&Path>,
-        chain: &mut Vec<String>,
+        chain: &mut Vec<PathBuf>,
     ) -> Result<Draft, InputError> {
         let preset = PRESETS.iter().find(|(name, _)| *name == name_or_path);
-        let (shown, text, directory) = if let Some((name, text)) = preset {
-            (format!("machine {name}"), (*text).to_owned(), None)
+        let (shown, text, whole, directory) = if let Some((name, text)) = preset {
+            (format!("machine {name}"), (*text).to_owned(), PathBuf::from(name), None)
         } else {
             let path = path_of(name_or_path, within)?;
             let shown = path.display().to_string();
@@ -266,12 +270,13 @@ impl Draft {
                     "machine file {shown}: {why}; name a file that can be read, or a preset"
                 ))
             })?;
-            (shown, text, path.parent().map(Path::to_path_buf))
+            let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+            (shown, text, whole, path.parent().map(Path::to_path_buf))
         };
-        if chain.contains(&shown) {
+        if chain.contains(&whole) {
             return Err(InputError::new(format!("{shown}: extends itself; name another machine")));
         }
-        chain.push(shown.clone());
+        chain.push(whole);
         let stem = Path::new(name_or_path).file_stem().unwrap_or_default();
         let file = File::parse(&shown, &text)?;
         let mut draft = match &file.extends {
@@ -279,6 +284,7 @@ impl Draft {
                 .map_err(|error| at(&file.extends_at, format!("extends: {error}")))?,
             None => Draft::of_defaults(),
         };
+        draft.extends.splice(0..0, file.extends.filter(|base| !names().contains(&base.as_str())));
         draft.name = file.name.unwrap_or_else(|| stem.to_string_lossy().into_owned());
         if preset.is_none() && names().contains(&draft.name.as_str()) {
             // A copy of a preset that has kept its name is not the preset.
@@ -299,6 +305,7 @@ impl Draft {
         Draft {
             name: String::new(),
             summary: String::new(),
+            extends: Vec::new(),
             values: FIELDS.iter().map(given).collect(),
         }
     }
@@ -351,7 +358,8 @@ impl Draft {
         config.check().map_err(|(path, problem)| {
             InputError::new(format!("machine {}: {path}: {problem}", self.name))
         })?;
-        Ok(Machine { name: self.name, summary: self.summary, config, values: self.values })
+        let Draft { name, summary, extends, values } = self;
+        Ok(Machine { name, summary, extends, config, values })
     }
 }
 

@@ -426,6 +426,19 @@ fn mistakes_in_files_are_explained_with_their_line() {
     }
 }
 
+#[test]
+fn a_file_that_extends_itself_by_way_of_another_folder_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, other) in [("a", "b"), ("b", "a")] {
+        std::fs::create_dir(folder.path().join(name)).expect("room");
+        let text = format!("extends = \"../{other}/m.toml\"\n");
+        std::fs::write(folder.path().join(name).join("m.toml"), text).expect("room");
+    }
+    let error = error(&folder.path().join("a/m.toml").display().to_string(), &[]);
+    assert!(error.ends_with("a/m.toml: extends itself; name another machine"), "{error}");
+    assert!(error.len() < 1000, "{error}");
+}
+
 /// Some workloads have fewer items than a machine says, as the program that they stand for has, but
 /// not fewer than the user says.
 #[test]
