@@ -24,6 +24,9 @@ from indelible.files import made_beside, make_folder, naming
 from indelible.pool import Control, Job
 from indelible.scripts import is_script
 
+#: The key of a digest of the rest of a file, which may have been damaged since.
+DIGEST = "kept"
+
 #: The key of an answer that another computer, or this one later, may answer otherwise.
 PASSING = "passing"
 
@@ -156,16 +159,20 @@ def _fingerprint(text: bytes) -> str:
 def _read(file: Path) -> dict[str, Any] | None:
     with naming(file):
         try:
-            text = file.read_text(encoding="utf-8")
+            text = file.read_bytes()
         except FileNotFoundError:
             return None
     try:
         answer = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
-    if not isinstance(answer, dict):
+    if not isinstance(answer, dict) or answer.pop(DIGEST, None) != _digest_of(answer):
         raise InputError(f"{file}: is no answer that was kept; delete it")
     return answer
+
+
+def _digest_of(answer: Mapping[str, Any]) -> str:
+    return _fingerprint(json.dumps(answer).encode())
 
 
 def _write(file: Path, answer: Mapping[str, Any]) -> None:
@@ -174,4 +181,4 @@ def _write(file: Path, answer: Mapping[str, Any]) -> None:
     Everyone who may read the folder may read the file.
     """
     with naming(file), made_beside(file) as part, part.open("x", encoding="utf-8") as out:
-        json.dump(answer, out)
+        json.dump({**answer, DIGEST: _digest_of(answer)}, out)

@@ -404,8 +404,19 @@ def test_a_file_that_is_no_answer_is_named(tmp_path: Path) -> None:
     asked = {"txs": 5, "machine": "tiny", "crash": False, "keep": tmp_path}
     indelible.compare(["native"], ["queue"], **asked)
     (name,) = files(tmp_path)
-    for text in ("", "[1]", '{"cycles": 1'):
-        (tmp_path / name).write_text(text)
+    whole = (tmp_path / name).read_bytes()
+    damaged = [
+        b"",
+        b"[1]",
+        b'{"cycles": 1',
+        b"{}",
+        b'{"cancelled": true}',
+        b"\x80{}",
+        b"[" * 200_000,
+    ]
+    damaged.append(whole.replace(b'"cycles": ', b'"cycles": 9', 1))
+    for text in damaged:
+        (tmp_path / name).write_bytes(text)
         with pytest.raises(indelible.InputError, match=f"{name}: is no answer that was kept"):
             indelible.compare(["native"], ["queue"], **asked)
     (tmp_path / name).unlink()
