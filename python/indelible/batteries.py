@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,27 @@ def _saved(asked: Experiment, cores: int | None, settings: Pairs) -> Saved | Non
     for row in answer["saved"]:
         return Saved(row["bytes"], row["energy_uj"])
     return None
+
+
+#: What the rows of an answer depend on, and a setting of one design alone may change.
+OF_A_MACHINE = ("cores", "dirty_percent")
+
+
+def joined(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return answers for different designs as one; what they differ in is only in its rows."""
+    own: dict[str, Any] = {
+        "rows": [
+            {**row, **{key: answer[key] for key in OF_A_MACHINE}}
+            for answer in answers
+            for row in beside_published(answer["rows"])
+        ]
+    }
+    for key in ("without", "saved"):
+        own[key] = [row for answer in answers for row in answer[key]]
+    for key in OF_A_MACHINE:
+        values = {answer[key] for answer in answers}
+        own[key] = values.pop() if len(values) == 1 else None
+    return {**answers[0], **own}
 
 
 def beside_published(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

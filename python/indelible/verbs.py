@@ -9,7 +9,7 @@ from typing import Any
 
 from indelible import benchmark, cluster, experiment, kept, pool
 from indelible.asked import base_of, counts_of, experiment_of, machine_on, names_of, seeds_of
-from indelible.batteries import beside_published, saved
+from indelible.batteries import joined, saved
 from indelible.cluster import Dask
 from indelible.experiment import (
     CRASH_MACHINE,
@@ -122,9 +122,7 @@ def battery(
     else:
         # The extension takes one list of settings for all designs.
         answers = [experiment.batteries([name], machine, cores, own[name]) for name in every]
-    lists = {key: [row for a in answers for row in a[key]] for key in ("rows", "without", "saved")}
-    said = {"machine": machine, "rows": beside_published(lists["rows"])}
-    return Battery({**answers[0], **lists, **said})
+    return Battery({**joined(answers), "machine": machine})
 
 
 def run(

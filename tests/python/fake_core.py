@@ -33,7 +33,6 @@ except ImportError:
 #: What hooks of designs in Python are given.
 Tx = Load = Store = Fence = Fill = Transfer = Evict = Below = Arrived = Image = Gasp = object
 
-
 DESIGNS = {
     "native": ("none", 1.0),
     "undo@ideal": ("none", 0.9),
@@ -235,7 +234,7 @@ def explain(
     raise InputError(f"unknown name `{name}`; there are: silo, native")
 
 
-def battery(designs: list[str], machine: str, cores: int | None, settings: object) -> str:
+def battery(designs: list[str], machine: str, cores: int | None, settings: list) -> str:
     batteries.append({"designs": designs, "cores": cores, "settings": settings})
     for name in designs:
         if name not in DESIGNS:
@@ -253,7 +252,8 @@ def battery(designs: list[str], machine: str, cores: int | None, settings: objec
     rows = [row for row in rows if not designs or row["design"] in designs]
     kept = {row["design"] for row in rows}
     without = [name for name in designs or DESIGNS if name not in kept]
-    title = {"machine": machine, "cores": cores or 8, "dirty_percent": 45}
+    most = cores or int(dict(settings).get("core.cores_max", 8))
+    title = {"machine": machine, "cores": most, "dirty_percent": 45}
     saved = [
         {"design": name, "bytes": round(1024 * kept["flush_kb"]), "energy_uj": kept["energy_uj"]}
         for name in designs or DESIGNS

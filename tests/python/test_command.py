@@ -99,7 +99,7 @@ def test_a_battery_stands_beside_the_published_one(command: Command, fake: Modul
     answer = json.loads(command(*words, "--json")[1])
     (row,) = answer["rows"]
     cells = "flush_kb energy_uj supercap_mm3 supercap_mm2 li_mm3 li_mm2"
-    assert [*row] == ["design", *cells.split(), "published"]
+    assert [*row] == ["design", *cells.split(), "published", "cores", "dirty_percent"]
     assert [*row["published"]] == ["source", *cells.split()]
     assert (row["design"], row["published"]["source"]) == ("silo", "HPCA'23 Silo")
     assert (row["energy_uj"], row["published"]["energy_uj"]) == (61.08032, 62)
@@ -119,6 +119,9 @@ def test_a_battery_is_of_a_design_s_own_settings(command: Command, fake: ModuleT
     assert (answer["without"], answer["machine"]) == (["native"], "silo")
     said = [(asked["designs"], asked["settings"]) for asked in fake.batteries]
     assert said == [(["silo"], [own, shared]), (["native"], [shared]), (["hops"], [shared])]
+    shown = command("battery", "--designs", "silo,hops", "--set", "hops.core.cores_max=2")[1]
+    assert shown.startswith("Batteries: machine silo · 45 % of caches dirty\n")
+    assert "silo: 8 cores · 45 % of caches dirty; hops: 2 cores · 45 % of" in shown
     fake.batteries.clear()
     command("battery", "--designs", "silo", *words)
     assert [asked["settings"] for asked in fake.batteries] == [[own, shared]]

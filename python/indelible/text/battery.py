@@ -7,12 +7,12 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from indelible.text import columns, machine_title
+from indelible.text import columns, machine_title, plural
 
 
 def battery(answer: Mapping[str, Any], width: int) -> str:
     """Return the batteries of designs: what is saved, the energy for it, and the sizes."""
-    where = machine_title(answer["machine"], answer["cores"])
+    where = _where(answer)
     without = ", ".join(answer["without"])
     if not answer["rows"]:
         told = f"{where}: no battery is needed for {without}"
@@ -26,14 +26,31 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
     ]
     headers = ["design", "source", "flush KB", "energy uJ", "cap mm3", "mm2", "li mm3", "mm2"]
     blocks = [
-        f"Batteries: {where} · {answer['dirty_percent']} % of caches dirty",
+        f"Batteries: {where}{_dirty(answer)}",
         columns(headers, rows, width, right=range(2, len(headers))),
         textwrap.fill("cap: a supercapacitor, li: a thin-film lithium battery, as cubes", width),
     ]
+    # Settings of one design alone.
+    own = [
+        f"{row['design']}: {plural(row['cores'], 'core')}{_dirty(row)}" for row in answer["rows"]
+    ]
+    if None in (answer["cores"], answer["dirty_percent"]):
+        blocks[-1] += "\n" + textwrap.fill("; ".join(own), width, break_on_hyphens=False)
     if without:
         told = f"no battery: {without}"
         blocks[-1] += "\n" + textwrap.fill(told, width, break_on_hyphens=False)
     return "\n\n".join(blocks)
+
+
+def _where(answer: Mapping[str, Any]) -> str:
+    if answer["cores"] is None:
+        return f"machine {answer['machine']}"
+    return machine_title(answer["machine"], answer["cores"])
+
+
+def _dirty(of: Mapping[str, Any]) -> str:
+    percent = of["dirty_percent"]
+    return "" if percent is None else f" · {percent} % of caches dirty"
 
 
 def _published(row: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
