@@ -31,11 +31,12 @@ def test_rows_go_to_standard_output(
     command: Command, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, shown, complaints = command(*words, "--csv", "-", "--plot", "it.svg")
+    files_too = ("--plot", "it.svg", "--report", "it.html")
+    code, shown, complaints = command(*words, "--csv", "-", *files_too)
     assert (code, complaints) == (0, "")
     rows = list(csv.DictReader(io.StringIO(shown)))
     assert [row["workload"] for row in rows] == ["hash", "hash"]
-    assert [path.name for path in tmp_path.iterdir()] == ["it.svg"]
+    assert {path.name for path in tmp_path.iterdir()} == {"it.svg", "it.html"}
 
 
 def test_what_is_interrupted_is_not_printed_as_rows(
