@@ -521,14 +521,16 @@ def test_an_interruption_leaves_files_as_they_were(
     ended: int,
 ) -> None:
     interrupt(ended)
-    kept, new = tmp_path / "keep.csv", tmp_path / "new.svg"
+    kept, table, new = (tmp_path / name for name in ("keep.csv", "new.md", "new.svg"))
     kept.write_text("of an earlier run\n")
-    files = ["--csv", str(kept), "--plot", str(new)]
+    files = ["--csv", str(kept), "--table", str(table), "--plot", str(new)]
     code, shown, complaints = command(*words, *files, "--set", "fake.sleep=0.05")
     assert code == 130
     assert f"interrupted: {ended} of " in shown
-    assert complaints == f"indelible: interrupted, so nothing was written to {kept} and {new}\n"
-    assert (kept.read_text(), new.exists()) == ("of an earlier run\n", False)
+    unwritten = f"{kept} and {table} and {new}"
+    assert complaints == f"indelible: interrupted, so nothing was written to {unwritten}\n"
+    assert kept.read_text() == "of an earlier run\n"
+    assert [*tmp_path.iterdir()] == [kept]
 
 
 def test_python_has_the_same_words(fake: ModuleType) -> None:
