@@ -202,7 +202,7 @@ def test_trials_that_were_interrupted_before_the_first_are_no_failure(
     fake: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = fake.crash
-    none = {"runs": 0, "points": 0, "refused": 0, "refusal": "", "wrong": None}
+    none = {"runs": 0, "points": 0, "checked": 0, "refused": 0, "refusal": "", "wrong": None}
     for early, said in (
         ({"cancelled": True, "trials": none}, "trials      none: interrupted before"),
         ({"trials": none | {"refused": 3, "refusal": "too small"}}, "FAIL, nothing was tried"),
@@ -212,6 +212,7 @@ def test_trials_that_were_interrupted_before_the_first_are_no_failure(
         )
         answer = indelible.crash("silo", "hash", trials=6)
         assert said in str(answer)
+        assert answer.checked, "the campaign itself was"
         assert ("FAIL" in str(answer)) == ("cancelled" not in early) == answer.failed
 
 
