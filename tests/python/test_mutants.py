@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import indelible
+from indelible import results
 from indelible.experiment import Campaign, Experiment
 from indelible.text import crash as crash_text
 
@@ -152,6 +153,13 @@ def test_images_of_one_event_are_counted() -> None:
         "    and 2 more images of it",
         "    the same at event 8 (cycle 90, another image) and 1 more image of it",
     ]
+
+
+def test_power_cuts_are_counted_by_their_lives() -> None:
+    # Several images of one cut are one; a cut at an event of that number behind others is another.
+    cuts = [[], [], [{"event": 3, "order": 0}], [{"event": 4, "order": 0}]]
+    found = [{"event": 7, "order": order, "after": after} for order, after in enumerate(cuts)]
+    assert results.failed_points({"violations": found}) == 3
 
 
 def test_one_rule_is_looked_for(
