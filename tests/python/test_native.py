@@ -162,12 +162,13 @@ def test_settings_of_one_workload_or_design_are_no_others(
 
 def test_what_was_measured_is_among_the_rows_of_a_file(command: Command, tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
-    words = [*COMPARED, *LOOPS, "--cores", "1", "--native", "--csv", str(rows)]
+    words = [*COMPARED, *LOOPS, "--cores", "1", "--seed", "7", "--native", "--csv", str(rows)]
     answer = json.loads(command(*words, "--json")[1])
     *runs, cached, movdir64b = csv.DictReader(rows.read_text(encoding="utf-8").splitlines())
     assert [run["design"] for run in runs] == ["undo@x86", "silo"] * 3
     assert (cached["design"], cached["workload"]) == ("this CPU", "logcache-cached")
     assert (cached["cores"], cached["machine"]) == ("1", "A Processor (family 6, model 143)")
+    assert {row["seed"] for row in (*runs, cached, movdir64b)} == {"7"}
     assert float(cached["normalized"]) == answer["native"][0]["normalized"]
     assert (movdir64b["throughput_tx_per_s"], movdir64b["normalized"]) == ("", "")
     assert movdir64b["notes"] == '["this processor has no movdir64b"]'
