@@ -122,6 +122,9 @@ def test_what_is_in_no_cell_is_a_sentence(fake: ModuleType) -> None:
             lambda: compared.gmean("silo", 2),
             lambda: compared.value(("silo", "hash", 2)),
         ],
+        "there is no number of cores 2 here; there are: 8": [
+            lambda: indelible.compare("silo", HASH, cores=8, crash=False).gmean("silo", 2)
+        ],
         "there is no number of cores '2' here; there are: 1, 8": [
             lambda: compared.gmean("silo", "2")
         ],
