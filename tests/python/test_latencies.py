@@ -87,8 +87,11 @@ def test_a_run_shows_the_percentiles_that_a_comparison_does() -> None:
         assert told[-2] == last
 
 
-def test_only_what_needs_distributions_asks_for_them(command: Command, fake: ModuleType) -> None:
-    for words, asks in (([], False), (["--json"], True), (["--seeds", "2"], True)):
+def test_only_what_needs_distributions_asks_for_them(
+    command: Command, fake: ModuleType, tmp_path: Path
+) -> None:
+    page = ["--report", str(tmp_path / "it.html")]
+    for words, asks in (([], False), (["--json"], True), (["--seeds", "2"], True), (page, True)):
         fake.asked.clear()
         command(*ASKED, "--latencies", *words)
         assert {spec.get("latencies", False) for _, spec in fake.asked if spec} == {asks}
