@@ -12,6 +12,7 @@ import pytest
 import indelible
 from conftest import needs_core
 from indelible import latencies
+from indelible.metrics import METRICS
 from indelible.plots import latencies as latencies_plot
 from indelible.text import run as run_text
 
@@ -151,6 +152,13 @@ def test_what_is_not_asked_for_is_not_there(command: Command) -> None:
     answer = json.loads(command(*ASKED, "--json")[1])
     assert "latencies" not in answer
     assert "distribution" not in answer["rows"][0]["commit_latency_cycles"]
+
+
+@pytest.mark.parametrize("name", ["p99", "p999"])
+def test_a_metric_takes_as_many_commits_as_the_percentile_of_a_table(name: str) -> None:
+    least, share = METRICS[f"commit-latency-{name}"].least, latencies.SHARES[name]
+    assert latencies.is_told(share, least)
+    assert not latencies.is_told(share, least - 1)
 
 
 def test_a_percentile_of_few_commits_is_said_to_be_their_slowest(fake: ModuleType) -> None:
