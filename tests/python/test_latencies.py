@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -135,12 +136,16 @@ def test_there_is_no_figure_without_distributions(fake: object) -> None:
 
 def test_the_command_shows_and_draws_them(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "latencies.svg"
-    table = tmp_path / "latencies.csv"
-    words = [*ASKED, "--latencies", "--plot", str(path), "--table", str(table)]
+    table, rows = tmp_path / "latencies.csv", tmp_path / "rows.csv"
+    words = [*ASKED, "--latencies", "--plot", str(path), "--table", str(table), "--csv", str(rows)]
     code, shown, _ = command(*words)
     assert (code, "p99.9" in shown, f"figure: {path}" in shown) == (0, True, True)
     assert "share of commits" in path.read_text(encoding="utf-8")
     assert table.read_text(encoding="utf-8").startswith("design,cores,workload,cycles.tx,")
+    # A distribution would be a table of its own.
+    heads = rows.read_text(encoding="utf-8").splitlines()[0]
+    assert re.findall(r"commit_latency_cycles\.(\w+)", heads)[-1] == "max"
+    assert "distribution" not in heads
     answer = json.loads(command(*ASKED, "--latencies", "--json")[1])
     assert [row["design"] for row in answer["latencies"]] == ["native", "silo"] * 2
     assert answer["latencies"][1]["cycles"]["p999"] == 2400
