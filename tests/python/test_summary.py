@@ -229,6 +229,8 @@ def test_the_fastest_says_where_it_is(fake: ModuleType) -> None:
     assert lines_of(compared(), "fastest") == [told]
     # Of what all others are relative to, of one workload and of level ratios nothing is said.
     assert lines_of(compared(normalize="hops"), "fastest") == []
+    alike = {"hash": (180.0, *[200.0] * 4), "btree": (18.01, *[300.0] * 4)}
+    assert lines_of(compared(["undo@x86", "silo"], MEASURED | {"silo": alike}), "fastest") == []
     one = indelible.compare(["undo@x86", "silo"], ["hash"], crash=False)
     assert "fastest" not in one.summary()
     assert one.summary().startswith("Designs relative to undo@x86, on hash\n")
