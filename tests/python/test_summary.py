@@ -247,6 +247,9 @@ def test_each_number_of_cores_is_a_block(fake: ModuleType) -> None:
     ]
     assert rows[3]["throughput"] == pytest.approx(2 * rows[1]["throughput"])
     assert [line.split()[1] for line in lines_of(answer, "fastest")] == ["from", "from"]
+    # Beside each other, as below a page's tables, each says of which it is.
+    labels = [label for label, _ in summary.notes(answer) if label.startswith("fastest")]
+    assert labels == ["fastest, 1 core", "fastest, 8 cores"]
     assert summary.table(answer, 100).count("crash test\n---") == 2
 
 
