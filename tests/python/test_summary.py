@@ -326,6 +326,11 @@ def test_what_was_interrupted_is_told(fake: ModuleType) -> None:
     assert some.summary().startswith("interrupted: 3 of 4 runs had ended")
     assert cells(replace(some, interrupted=False))["silo"][0] == "-"
     assert row_of(some, "silo")["throughput"] is None
+    # A mean that is 0 wherever it is known need not be 0.
+    answer = compared(["undo@x86", "native"])
+    runs = {cell: run for cell, run in answer.runs.items() if cell[:2] != ("native", "btree")}
+    assert row_of(answer, "native")["commit_latency_p99"] == 0
+    assert row_of(replace(answer, runs=runs), "native")["commit_latency_p99"] is None
 
 
 def test_the_command_shows_writes_and_draws_them(command: Command, tmp_path: Path) -> None:
