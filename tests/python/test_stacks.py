@@ -138,6 +138,23 @@ def test_nothing_is_relative_to_a_design_that_writes_nothing(command: Command) -
     assert "there is no figure: native is 0 or has no value here" in complaint
 
 
+def test_a_base_that_writes_nothing_on_one_workload_is_told(fake: object) -> None:
+    answer = indelible.compare(["undo@x86", "silo"], ["hash", "btree"], crash=False)
+    told = "undo@x86 is 0 there: choose --normalize"
+    assert told not in answer.writes()
+    written = answer.runs["undo@x86", "btree", None, 1].data["pm_writes"]
+    written["by_class"] = dict.fromkeys(written["by_class"], 0)
+    assert f"- {told}" in answer.writes()
+
+
+def test_a_mean_is_of_every_workload_or_of_none(fake: object) -> None:
+    answer = indelible.compare(["native", "silo"], ["hash", "btree"], crash=False)
+    assert stacks.mean_parts(answer, STALLS, "silo", None) is not None
+    del answer.runs["silo", "btree", None, 1]
+    assert stacks.parts(answer, STALLS, ("silo", "hash", None)) is not None
+    assert stacks.mean_parts(answer, STALLS, "silo", None) is None
+
+
 def test_all_of_a_stack_is_told_as_it_was_counted(command: Command) -> None:
     asked = [word for word in ASKED if word != "--stalls"]
     shown = command(*asked, "--writes", "--no-crash")[1]
