@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -172,6 +173,18 @@ def test_what_was_measured_is_among_the_rows_of_a_file(command: Command, tmp_pat
     assert float(cached["normalized"]) == answer["native"][0]["normalized"]
     assert (movdir64b["throughput_tx_per_s"], movdir64b["normalized"]) == ("", "")
     assert movdir64b["notes"] == '["this processor has no movdir64b"]'
+
+
+def test_the_table_has_the_mean_of_what_was_measured(command: Command, tmp_path: Path) -> None:
+    table = tmp_path / "means.csv"
+    words = [*COMPARED, "--workloads", "logcache-cached,logcache", "--cores", "1", "--native"]
+    words += ["--table", str(table)]
+    assert command(*words)[0] == 0
+    rows = [*csv.DictReader(table.read_text(encoding="utf-8").splitlines())]
+    *loops, mean = [row for row in rows if row["design"] == "this CPU"]
+    ratios = [float(row["normalized"]) for row in loops]
+    assert (mean["workload"], mean["value"]) == ("gmean", "")
+    assert float(mean["normalized"]) == pytest.approx(math.sqrt(math.prod(ratios)))
 
 
 def test_an_instruction_that_is_missing_is_named(command: Command) -> None:
