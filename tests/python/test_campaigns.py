@@ -1,0 +1,127 @@
+"""What is said of a crash campaign, whatever it found and however it ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import indelible
+from indelible.text import crash as crash_text
+
+pytestmark = pytest.mark.usefixtures("fake")
+
+#: A violation as the simulator has it, and the run of a program that ends before any power cut.
+FOUND: dict[str, Any] = {
+    **{"life": 1, "after": [], "event": 7, "order": 0, "cycle": 90, "nested": None},
+    **{"nested_order": 0, "text": "durability: lost", "history": [], "timeline": None},
+}
+UNENDED = FOUND | {"event": 0, "text": "the run: store to address 0x0"}
+
+
+def said(**changes: object) -> str:
+    """Return what is said of a campaign whose answer has these fields, in one line."""
+    answer = indelible.crash("silo", "btree", points=400)
+    answer = replace(answer, data={**answer.data, **changes})
+    return " ".join(crash_text.crash(answer, 200).split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "ok: every one recovered"),
+        ({"cancelled": True}, "ok so far: every one that was tried recovered"),
+        ({"points": 0}, "none, and nothing was tried"),
+        ({"violations": [FOUND]}, "FAIL 1/400 at event 7"),
+        ({"violations": [FOUND, FOUND | {"order": 1}]}, "FAIL 1/400 at event 7"),
+        ({"violations": [FOUND], "stopped": True}, "FAIL 1/400: stopped after 1 violation at"),
+        ({"violations": [FOUND | {"life": 2}]}, "FAIL in life 2 of a machine: 1 of its power cuts"),
+        (
+            {"violations": [UNENDED], "points": 0},
+            "FAIL: the run did not come to its end in the run: the run: store",
+        ),
+        ({"checked": False}, crash_text.NOTHING_CHECKED),
+        ({"checked": False, "announced_few": True}, crash_text.FEW_ANNOUNCED),
+        (
+            {"checked": False, "announced_few": True, "announced": 0},
+            crash_text.NOTHING_ANNOUNCED,
+        ),
+        ({"checked": False, "checker": {"images": 1}}, crash_text.NOTHING_STORED),
+        ({"checker": {"images": 0}, "cancelled": True}, "none, and nothing was tried"),
+        ({"checker": {"images": 0}}, "ok: every one recovered"),
+    ],
+)
+def test_the_verdict_is_of_what_was_found_and_tried(changes: dict[str, Any], verdict: str) -> None:
+    assert f" violations {verdict}" in said(**changes)
+
+
+def test_how_often_a_checker_ran_is_told_in_place_of_what_recovery_costs() -> None:
+    assert "recovery reads" in said()
+    for images, told in (
+        (1, "checker run on 1 image "),
+        (2, "checker run on 2 images that differ"),
+    ):
+        shown = said(checker={"images": images})
+        assert (told in shown, "recovery reads" in shown) == (True, False)
+
+
+def test_an_energy_that_may_end_is_told_beside_what_is_declared() -> None:
+    most = "saved 994 bytes at most, of 2,784 that the design declares to survive"
+    assert (most in said(), "energy" in said()) == (True, False)
+    little = said(energy_bytes=1_000, energy_ended=3)
+    assert f"{most}; the energy is enough for 1,000, and was not at 3 of the power cuts" in little
+    # Of what a design need not save nothing is said.
+    assert "saved" not in said(declared_bytes=0)
+
+
+def test_how_many_were_announced_is_told_of_a_weaker_promise_alone() -> None:
+    told = "announced 1,000 of 1,000 transactions that stored and were acknowledged"
+    assert told not in said()
+    assert told in said(durability="asynchronous")
+
+
+def test_where_no_smaller_run_fails_that_is_told() -> None:
+    nothing = "smallest no smaller run that was tried breaks"
+    assert nothing in said(violations=[FOUND], smallest=None)
+    assert "smallest" not in said(violations=[FOUND])
+
+
+def test_what_a_timeline_lacks_of_an_image_is_told() -> None:
+    lacks = "the writes that came early in that image are not in it"
+    seen = FOUND | {"timeline": "indelible trace --event 7 --list"}
+    for first, told in ((seen, (True, False)), (seen | {"order": 1}, (True, True))):
+        shown = said(violations=[first, FOUND])
+        assert ("timeline indelible trace" in shown, lacks in shown) == told
+    assert "timeline" not in said(violations=[FOUND | {"order": 1}])
+
+
+def test_addresses_of_a_trace_are_explained_where_a_checker_of_stores_names_them() -> None:
+    found = FOUND | {"text": "order: line 3 is old; memory has the store of line 4"}
+    explained = f"lines {crash_text.LINES_OF_TRACE}"
+    assert explained in said(violations=[found])
+    assert explained not in said(violations=[FOUND])
+
+
+def rule(name: str, **more: object) -> dict[str, Any]:
+    """Return a mutant as the simulator has it."""
+    return {"rule": name, "doc": f"About {name}.", "caught": False, **more}
+
+
+def test_what_a_rule_raised_is_told_unless_it_was_caught() -> None:
+    in_run = {"workload": "btree", "cores": 2, "txs": 20, "seed": 1, "life": 1, "event": 4}
+    caught = rule("one", raises="KeyError: 'one'", caught=True, replay="again", **in_run)
+    shown = said(mutants=[caught, rule("two", raises="KeyError: 'two'")])
+    assert "1 of 2 caught" in shown
+    assert ("! two: KeyError: 'two'" in shown, "KeyError: 'one'" in shown) == (True, False)
+    # It says itself why it was not caught, as a design does that fails with the rule, too.
+    for known in ({"raises": "KeyError"}, {"intact": "it fails, too"}):
+        assert crash_text.MISSED not in said(mutants=[rule("two", **known)])
+        assert crash_text.MISSED in said(mutants=[rule("two", **known), rule("three")])
+
+
+def test_of_rules_that_were_not_tried_none_is_counted() -> None:
+    untried = [rule(name, caught=None) for name in ("one", "two")]
+    shown = said(mutants=untried, cancelled=True)
+    assert "none of 2 tried to the end: interrupted" in shown
+    assert crash_text.MISSED not in shown
