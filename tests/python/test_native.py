@@ -150,6 +150,18 @@ def test_a_comparison_has_a_column_of_this_processor(command: Command, fake: Mod
     assert "measured on A Processor (family 6, model 143), in DRAM" in shown
 
 
+def test_threads_do_as_many_groups_of_entries_side_by_side(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "workers_available", lambda: 4)
+    words = [*COMPARED, "--workloads", "logcache", "--cores", "1,4", "--native", "--json"]
+    rows = json.loads(command(*words, "--set", "workload.entries_per_fence=8")[1])["native"]
+    assert [row["threads"] for row in rows] == [1, 4]
+    # 4.5 ns an entry.
+    speeds = [row["throughput_tx_per_s"] for row in rows]
+    assert speeds == pytest.approx([threads * 1e9 / (4.5 * 8) for threads in (1, 4)])
+
+
 def test_settings_of_one_workload_or_design_are_no_others(
     command: Command, fake: ModuleType
 ) -> None:
