@@ -6,7 +6,9 @@ import json
 import re
 import shlex
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -246,3 +248,24 @@ def test_the_command_that_repeats_it_has_times_as_they_were_written() -> None:
     answer = indelible.trace("native", "queue", "tiny", **asked)
     args = parser.parse(shlex.split(answer.recording.command())[1:])
     assert (args.start, args.length) == ("0.1 us", "1 us")
+
+
+def test_a_window_says_where_it_ends_and_how_it_is_read(fake: ModuleType) -> None:
+    answer = indelible.trace("silo", "hash", address="0x1000")
+
+    def said(**changes: object) -> str:
+        changed = replace(answer, data={**answer.data, **changes})
+        return " ".join(summary(changed, None, 200).split())
+
+    window = "window cycles 0 to 40,000, 0 ns to 20.0 us: 2 events of the line of 0x1000"
+    virtual = "note addresses of cores are virtual, those of controllers physical"
+    assert (window in said(), virtual in said(), "touched" in said()) == (True, False, False)
+    assert virtual in said(translates=True)
+    cut = said(cut=1_000, event=7)
+    assert "cycles 0 to 1,000, 0 ns to 500 ns, where the power fails (event 7): 2 events" in cut
+    # Of a line that nothing touches the touched ones are told, as far as there are any.
+    assert "touched between 0x40 and 0x7f of persistent memory" in said(events=[])
+    nothing = dict.fromkeys(("persistent", "volatile"))
+    assert "touched no line at all, in this window" in said(events=[], touched=nothing)
+    both = {kind: ["0x40", "0x7f"] for kind in nothing}
+    assert "of persistent memory, and between 0x40 and" in said(events=[], touched=both)
