@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from conftest import HERE, needs_core
-from indelible import pool
+from indelible import bundles, kept, pool
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -117,6 +117,33 @@ def test_another_answer_is_not(
     assert "rows[1].cycles: 2000000 then, 2000001 now" in shown
     (row,) = json.loads(command("verify", "it", "--json")[1])["differences"]
     assert row == {"place": "rows[1].cycles", "then": 2000000, "now": 2000001}
+
+
+def verified(then: object, now: object) -> bundles.Verified:
+    """Return what is said of an answer of now, beside that of a bundle of this simulator."""
+    manifest = {"command": ["run"], "simulator": kept.simulator(), "exit_code": 0, "seconds": 1.0}
+    return bundles.verified(manifest, then, now, 0, 1.0)
+
+
+def test_all_that_differs_is_counted_and_the_first_of_it_told() -> None:
+    then = {"rows": [{"cycles": number, "txs": 5} for number in range(30)]}
+    now = {"rows": [row | {"cycles": row["cycles"] + 1} for row in then["rows"][:12]]}
+    found = verified(then, {"rows": now["rows"] + then["rows"][12:]})
+    assert (found["values"], found["differing"], len(found["differences"])) == (60, 12, 10)
+    assert "DIFFERENT: 12 of 60 values" in str(found)
+    assert str(found).endswith("rows[9].cycles: 9 then, 10 now\n  and 2 more")
+
+
+def test_a_value_of_another_kind_is_another_value() -> None:
+    for then, now in ((1, True), (0, False), (2, 2.0)):
+        (row,) = verified({"value": then}, {"value": now})["differences"]
+        assert row == {"place": "value", "then": then, "now": now}
+
+
+def test_what_is_of_the_host_is_no_part_of_an_answer() -> None:
+    of_host = {"host": {"seconds": 2.0}, "seconds": 1.5, "points_per_s": 300.0}
+    assert verified({"points": 9}, {"points": 9, **of_host}).passed
+    assert not verified({"points": 9}, {"points": 9, "events": 3}).passed
 
 
 def test_another_build_may_have_another_name_for_the_same(
