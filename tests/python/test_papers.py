@@ -53,6 +53,14 @@ def answer(paper: Paper, leave_out: int = 0) -> Reproduction:
     return Reproduction(paper, None, 1, runs)
 
 
+def test_how_long_runs_are_is_told_of_those_with_transactions_of_one_size() -> None:
+    # Of transactions that are larger there are so many times fewer.
+    assert (
+        len({run.data["txs"] // cell.cores for cell, run in answer(papers.SILO).runs.items()}) > 1
+    )
+    assert " · 160 transactions a core · seed 1\n" in reproduction(answer(papers.SILO), 100)
+
+
 def test_what_came_of_a_paper_goes_to_another_process() -> None:
     for paper in papers.PAPERS.values():
         whole = answer(paper)
