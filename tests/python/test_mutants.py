@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
 
 import indelible
 from indelible import results
-from indelible.experiment import Campaign, Experiment
+from indelible.experiment import Campaign, Experiment, Script
 from indelible.text import crash as crash_text
 
 CRASH = ["crash", "--design", "silo", "--workload", "btree", "--mutants"]
@@ -160,6 +161,35 @@ def test_power_cuts_are_counted_by_their_lives() -> None:
     cuts = [[], [], [{"event": 3, "order": 0}], [{"event": 4, "order": 0}]]
     found = [{"event": 7, "order": order, "after": after} for order, after in enumerate(cuts)]
     assert results.failed_points({"violations": found}) == 3
+
+
+@pytest.mark.parametrize("workload", ["replay", "scribble"])
+@pytest.mark.parametrize("own", [{}, {"rule": "log_first"}])
+def test_a_trial_is_repeated_as_it_was_made(workload: str, own: dict[str, str]) -> None:
+    script = Script("--replay", "a.trace", "store 0 1")
+    asked = Experiment("silo", "replay", "tiny", script=script)
+    campaign = Campaign(
+        asked, points=9, mutants=True, without="flush_bit", check="./mine", trials=4
+    )
+    row = CAUGHT_IN | {"workload": workload, "settings": {"llc.size": "256B"}} | own
+    words = campaign.trial(row).command().split(" --")
+    # The trace and the program are of the workload alone; the rule is off in every trial.
+    assert ("replay a.trace" in words, "check ./mine" in words) == (workload == "replay",) * 2
+    assert f"without {own.get('rule', 'flush_bit')}" in words
+    assert not {"mutants", "points 9", "trials 4"} & {*words}
+    assert {"cores 2", "txs 20", "seed 1", "set llc.size=256B", "lives 2", "no-nested"} <= {*words}
+
+
+def test_a_timeline_is_of_a_first_life_that_the_oracle_judged() -> None:
+    campaign = Campaign(Experiment("silo", "btree", "tiny"), without="log_first")
+    found = {"life": 1, "event": 7}
+    seen = campaign.recording(found)
+    assert seen is not None
+    assert (seen.event, seen.without, seen.experiment) == (7, "log_first", campaign.experiment)
+    assert campaign.recording(found | {"life": 2}) is None
+    assert campaign.recording(found | {"event": 0}) is None
+    # Where a program checks, events have other numbers.
+    assert replace(campaign, check="./mine").recording(found) is None
 
 
 def test_one_rule_is_looked_for(
