@@ -298,6 +298,9 @@ def test_a_large_pool_and_many_threads_have_room(build: Build) -> None:
     assert "--set pm.device_size=16MiB --set core.cores_max=6" in row["crash"]
     with pytest.raises(indelible.InputError, match="cores"):
         indelible.explore(["./program"], **asked, set={"core.cores_max": 5})
+    # A machine that was named is as it is.
+    row = indelible.explore(["./program"], **asked, machine="silo")["rows"][0]
+    assert (row["wrong"], "--set" in row["crash"]) == (None, False)
 
 
 @pytest.mark.parametrize(
