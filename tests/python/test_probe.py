@@ -171,6 +171,12 @@ def test_a_published_bandwidth_is_of_each_dimm() -> None:
     assert published["pm-random"].of(six) == 305
 
 
+def test_cells_are_written_in_lines_of_the_buffer_on_the_dimm_if_there_is_one() -> None:
+    unbuffered = ("pm.xpbuffer_entries", "0"), ("controller.domain", "media")
+    found = [probes.Memory.of("optane", pairs).cells for pairs in ((), *((p,) for p in unbuffered))]
+    assert found == [256, 64, 64]
+
+
 def test_rows_are_json_and_csv(optane: Probed) -> None:
     answer = json.loads(json.dumps(optane.json(), allow_nan=False))
     assert answer.keys() == {"machines", "settings", "seed", "rows", "curves", "cancelled"}
