@@ -56,6 +56,16 @@ def test_the_verdict_is_of_what_was_found_and_tried(changes: dict[str, Any], ver
     assert f" violations {verdict}" in said(**changes)
 
 
+def test_power_cuts_are_of_all_crash_points_unless_the_run_was_stopped() -> None:
+    assert "power cuts 400 of 12,000 and 3,400 more during recovery" in said()
+    # Behind a violation of its own life a run passes no further crash points.
+    stopped = {"violations": [FOUND], "stopped": True}
+    assert "power cuts 400 and 3,400 more during recovery" in said(**stopped)
+    later = {"violations": [FOUND | {"life": 2}], "stopped": True}
+    assert "power cuts 400 of 12,000 and" in said(**later)
+    assert "power cuts 12,000 (5.20 s, 2.31 kpoints/s)" in said(points=12_000, nested_points=0)
+
+
 def test_how_often_a_checker_ran_is_told_in_place_of_what_recovery_costs() -> None:
     assert "recovery reads" in said()
     for images, told in (
