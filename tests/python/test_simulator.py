@@ -422,6 +422,7 @@ def test_a_trace_is_replayed_and_its_crash_test_is_named_with_it(tmp_path: Path)
     code, shown, _ = indelible(*words)
     named = " ".join(shown.replace("\\\n", " ").split())
     assert (code, f"crash --design silo --workload replay --replay '{trace}'" in named) == (0, True)
+    assert "--check" not in named, "the oracle knows what its transactions store"
     found = verbs.crash("silo", replay=str(trace), txs=30)
     assert not found.data["violations"]
     assert found.data["lives"] == 1
