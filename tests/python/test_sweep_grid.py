@@ -198,6 +198,10 @@ def test_a_lead_that_seeds_do_not_agree_on_is_marked(fake: ModuleType) -> None:
         assert said.split("\n")[0] == (first if sure else f"{first}?")
         assert ("? the seeds do not agree who is ahead" in str(answer)) is not sure
     assert "sure" not in one(BOTH).ahead()[0]
+    # That neither is ahead they agree on, as far as there is anything to say.
+    level = one(BOTH, metric="commit-latency", seeds=3)
+    assert {(row["design"], row["sure"]) for row in level.ahead()} == {(None, False)}
+    assert "the seeds do not agree" not in str(level)
 
 
 def test_json_says_who_is_ahead(command: Command) -> None:
