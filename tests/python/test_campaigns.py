@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import indelible
+from indelible.results import Verdict
 from indelible.text import crash as crash_text
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -128,6 +129,45 @@ def test_what_a_rule_raised_is_told_unless_it_was_caught() -> None:
     for known in ({"raises": "KeyError"}, {"intact": "it fails, too"}):
         assert crash_text.MISSED not in said(mutants=[rule("two", **known)])
         assert crash_text.MISSED in said(mutants=[rule("two", **known), rule("three")])
+
+
+#: What came of trials of which each went well.
+TRIED = {"runs": 3, "points": 60, "checked": 9, "refused": 0, "refusal": None, "wrong": None}
+
+
+@pytest.mark.parametrize(
+    ("trials", "told"),
+    [
+        ({}, ": ok"),
+        ({"checked": 0}, ": nothing was checked"),
+        ({"refused": 2, "refusal": "too small"}, " (2 refused): ok"),
+        (
+            {"runs": 0, "refused": 2, "refusal": "too small"},
+            " (2 refused: too small): FAIL, nothing was tried",
+        ),
+    ],
+)
+def test_what_came_of_trials_is_told(trials: dict[str, Any], told: str) -> None:
+    tried = TRIED | trials
+    runs = f"trials {tried['runs']} runs of scribble on small machines, 60 power cuts"
+    assert f"{runs}{told} repeat " in said(trials=tried)
+
+
+def test_what_was_wrong_in_a_trial_is_told_with_its_life() -> None:
+    for life, of in ((1, ""), (2, " of life 2")):
+        wrong = {"life": life, "event": 1_412, "text": "durability: lost", "replay": "again"}
+        shown = said(trials=TRIED | {"wrong": wrong})
+        assert "trials FAIL, the last of 3 runs of scribble on small machines, 60 power" in shown
+        assert f"at event 1,412{of}: durability: lost see it again" in shown
+
+
+def test_a_design_is_not_said_to_be_untested_where_it_was_tested() -> None:
+    answer = indelible.compare(["silo"], ["hash", "btree"])
+    assert "was not tested" not in str(answer)
+    untested = Verdict("untested", command="again", reason="nothing was stored")
+    verdicts = {**answer.verdicts, ("silo", "btree", None): untested}
+    shown = str(replace(answer, verdicts=verdicts))
+    assert "? silo was not tested on btree: nothing was stored" in shown
 
 
 def test_of_rules_that_were_not_tried_none_is_counted() -> None:
