@@ -72,6 +72,13 @@ def test_what_differs_between_runs_is_not_said_of_all() -> None:
     assert answer.core_model() == "window core"
 
 
+def test_what_is_1_by_definition_has_no_interval_that_is_the_widest(fake: ModuleType) -> None:
+    for designs, told in (("silo", False), (["silo", "leaky"], True)):
+        shown = " ".join(str(indelible.compare(designs, "hash", seeds=3)).split())
+        assert ("the widest of a cell is leaky on hash, " in shown) == told
+        assert ("the widest of a cell is" in shown) == told
+
+
 def test_quantiles_are_those_of_the_tables() -> None:
     # From table 26.10 of the Handbook: what 97.5 % are below.
     published = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 10: 2.228, 29: 2.045, 60: 2.0}
