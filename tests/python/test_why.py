@@ -305,6 +305,15 @@ def test_no_design_is_gained_by_what_is_no_hardware(command: Command, fake: Modu
         assert ">" not in joined(command, *WHY, "--metric", metric)
 
 
+def test_what_one_of_two_designs_does_not_do_is_told_of_both(fake: ModuleType) -> None:
+    answer = indelible.why(["silo", "undo@x86"], ["hash"], fields=["cores"])
+    for (_, design, *_), run in answer.sweep.runs.items():
+        run.data["caches"] |= {"flushes": 0 if design == "silo" else run.data["txs"], "fences": 0}
+    rows = {row[0]: row[1:] for row in causes_text.busy_grid(answer)}
+    assert rows["flushes, a transaction"] == ["0.00", "1.00"]
+    assert "fences" not in rows
+
+
 def test_numbers_of_the_machine_are_means_over_workloads(fake: ModuleType) -> None:
     answer = indelible.why(["silo"], ["hash", "btree"], fields=["cores"])
     for (_, _, workload, _), run in answer.sweep.runs.items():
