@@ -11,6 +11,8 @@ import pytest
 import indelible
 from conftest import needs_core, refused
 from indelible.cli import main
+from indelible.experiment import LitmusTests
+from indelible.results import Litmus
 
 pytestmark = needs_core
 
@@ -200,3 +202,34 @@ def test_the_lines_that_show_what_was_found_run(
         assert typed[:2] == ["indelible", "litmus"]
         assert main(typed[1:]) == 1, line
         assert "WRONG" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "ok, 40 images"),
+        ({"refused": 2, "refusal": "too small"}, "ok, 40 images (2 refused: too small)"),
+        ({"refused": 9, "refusal": "too small", "images": 0}, "refused: too small"),
+    ],
+)
+def test_why_random_programs_were_refused_is_told_once(
+    changes: dict[str, object], told: str
+) -> None:
+    row = {"order": "hops", "number": 1, "programs": 9, "violation": None, "images": 40}
+    row |= {"refused": 0, "refusal": None, "program": None} | changes
+    answer = Litmus({"rows": [], "random": [row]}, LitmusTests(random=9))
+    shown = " ".join(str(answer).split())
+    assert shown.startswith(f"random 9 on hops: {told} repeat ")
+    assert answer.passed == bool(row["images"])
+
+
+@pytest.mark.parametrize("caught", [False, True])
+def test_what_hardware_raised_without_a_rule_is_told_unless_it_was_caught(caught: bool) -> None:
+    rule = {"order": "hops", "rule": "line_in_order", "caught": caught, "needless": None}
+    rule |= {"raises": "KeyError: 7", "test": "publish" if caught else None, "random": None}
+    answer = Litmus(
+        {"rows": [], "mutants": [rule]}, LitmusTests(mutants=True, orders=(("hops", ()),))
+    )
+    assert ("! line_in_order of hops: KeyError: 7" in str(answer)) != caught
+    assert f"{int(caught)} of 1 caught" in str(answer)
+    assert answer.passed == caught
