@@ -171,6 +171,19 @@ def test_a_published_bandwidth_is_of_each_dimm() -> None:
     assert published["pm-random"].of(six) == 305
 
 
+def test_how_far_off_a_number_is_is_rounded_to_the_nearest_percent(optane: Probed) -> None:
+    published = [row for row in optane.rows if row["published"] is not None]
+    offs = [round(100 * (row["measured"] / row["published"] - 1)) for row in published]
+    for row, off in zip(published, offs, strict=True):
+        (line,) = [
+            line
+            for line in probe_text.probed(optane, 200).splitlines()
+            if f" {row['what']}  " in line and f" {row['published']:g} " in line
+        ]
+        assert (f" {off:+} %" if off else " 0 %") in line
+    assert any(off != int(100 * row["off"]) for row, off in zip(published, offs, strict=True))
+
+
 def test_cells_are_written_in_lines_of_the_buffer_on_the_dimm_if_there_is_one() -> None:
     unbuffered = ("pm.xpbuffer_entries", "0"), ("controller.domain", "media")
     found = [probes.Memory.of("optane", pairs).cells for pairs in ((), *((p,) for p in unbuffered))]
