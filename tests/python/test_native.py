@@ -102,6 +102,14 @@ def test_the_ratios_are_those_of_medians(fake: ModuleType) -> None:
     assert answer.ratio("movnti4", "cached", 2) is None
 
 
+def test_what_durability_costs_is_one_time_over_the_other(fake: ModuleType) -> None:
+    answer = native.logging()
+    for row in answer.rows:
+        row["cycles_per_entry"] *= 2 if row["variant"] == "cached+clwb" else 1
+    lines = {line.split()[0]: line.split()[1:] for line in str(answer).splitlines() if line}
+    assert lines["xorshift"] == [f"{809 / 9:.2f}x", f"{109 / 9:.2f}x", "2.00x", "2.00x"]
+
+
 def test_figures_are_drawn(command: Command, tmp_path: Path) -> None:
     for suffix, start in {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}.items():
         paths = [tmp_path / f"{name}{suffix}" for name in ("one", "two")]
