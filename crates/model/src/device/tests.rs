@@ -267,6 +267,23 @@ fn a_write_waits_for_its_bank_and_an_urgent_one_for_the_one_before_it_alone() {
     assert_eq!(pm.first_ready(at, &[Line(2), Line(4)], true).index, 1);
 }
 
+/// An urgent write goes before reads. So a bank that reads for long takes it sooner than a bank
+/// where another write waits.
+#[test]
+fn an_urgent_write_goes_where_only_reads_are_before_it() {
+    let mut pm = pm(|config| (config.pm.buffer, config.pm.banks) = (0, 2));
+    let end = write(&mut pm, 0, 0, 1, u64::MAX).free;
+    write(&mut pm, 0, 1, 1, u64::MAX);
+    write(&mut pm, 0, 4, 1, u64::MAX);
+    for row in 1..20 {
+        pm.read(0, Line(4 + 8 * row), 0);
+    }
+    let free_from = |line| pm.banks.free_from(pm.bank_of(Line(line)), end / 2);
+    assert!(free_from(4) > free_from(0), "the bank of line 4 is busy for longer");
+    let choice = pm.first_ready(end / 2, &[Line(2), Line(5)], true);
+    assert_eq!((choice.index, choice.goes), (1, end / 2));
+}
+
 #[test]
 fn volatile_memory_opens_the_row_that_it_writes() {
     let mut dram = Dram::new(&Config::default());
