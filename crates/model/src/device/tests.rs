@@ -284,6 +284,25 @@ fn an_urgent_write_goes_where_only_reads_are_before_it() {
     assert_eq!((choice.index, choice.goes), (1, end / 2));
 }
 
+/// Lines of the older half leave a full buffer: the least recent whose bank is idle, or else the
+/// least recent of those whose bank is idle first.
+#[test]
+fn the_line_that_leaves_is_the_least_recent_of_the_older_half_unless_its_bank_is_busy() {
+    let mut pm = pm(|config| {
+        (config.pm.buffer, config.pm.banks, config.pm.t_read) = (4, 4, 1_000_000);
+    });
+    for line in [0, 4, 1, 2] {
+        write(&mut pm, 0, 4 * line, 1, u64::MAX);
+    }
+    // The older half, 0 and 4, lies in a bank that reads.
+    pm.read(1_000, Line(4 * 8), 0);
+    write(&mut pm, 1_010, 4 * 3, 1, u64::MAX);
+    assert!(pm.cells.keys().eq(&[Line(0)]), "{:?}", pm.cells.keys());
+    // Of the older half, now 4 and 1, the line of another bank leaves.
+    write(&mut pm, 1_020, 4 * 7, 1, u64::MAX);
+    assert!(pm.cells.keys().eq(&[Line(0), Line(4)]), "{:?}", pm.cells.keys());
+}
+
 #[test]
 fn volatile_memory_opens_the_row_that_it_writes() {
     let mut dram = Dram::new(&Config::default());
