@@ -394,6 +394,14 @@ fn writes_wait_for_their_banks_in_the_queue_and_a_later_read_goes_first() {
     assert_eq!(done, [(113, 0), (114, 4), (213, 1)]);
 }
 
+/// A write that comes while the others wait for their bank goes to a bank that is idle at once.
+#[test]
+fn a_controller_that_waits_for_a_bank_looks_at_what_comes() {
+    let mut bench = bench(|config| (config.controller.domain, config.pm.banks) = (0, 2));
+    bench.send(10, write(0, 8, 1)).send(10, write(1, 8, 1)).send(50, write(4, 8, 1));
+    assert_eq!(bench.run(END).accepted, [(113, 0), (153, 4), (214, 1)]);
+}
+
 #[test]
 fn a_controller_under_pressure_does_not_hold_up_another() {
     let mut bench = bench(|config| {
