@@ -122,8 +122,9 @@ fn a_write_waits_while_the_queue_is_full_and_the_first_waits_least() {
 #[test]
 fn it_is_counted_how_full_the_queue_is_and_how_long_writes_wait_for_it() {
     let mut bench = bench(|config| config.controller.wpq = 1);
-    for (at, line) in [(10, 0), (10, 1), (11, 2)] {
-        bench.send(at, write(line, 8, 1));
+    // The last one has no bytes: it needs no room, and waits for the others.
+    for (at, line, words) in [(10, 0, 8), (10, 1, 8), (11, 2, 8), (12, 2, 0)] {
+        bench.send(at, write(line, words, 1));
     }
     bench.run(300);
     let usage = bench.memory.usage(Cycle(300));
