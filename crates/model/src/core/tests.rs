@@ -173,6 +173,9 @@ fn a_line_that_was_flushed_away_is_not_asked_for_before() {
     core.drops(Line(1), Cycle(500));
     assert_eq!(core.miss_start(Line(1), Cycle(0)).1, Cycle(500));
     assert_eq!(core.miss_start(Line(2), Cycle(0)).1, Cycle(0));
+    core.drops(Line(3), Cycle(510));
+    assert_eq!(core.miss_start(Line(1), Cycle(0)).1, Cycle(500), "another one left after it");
+    assert_eq!(core.miss_start(Line(3), Cycle(0)).1, Cycle(510));
 }
 
 #[test]
