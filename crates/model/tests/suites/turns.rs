@@ -307,6 +307,25 @@ fn a_walk_waits_for_the_line_of_the_table_that_it_hits() {
     assert!(together >= alone, "{together} cycles with the neighbour, {alone} without");
 }
 
+/// A load waits for the walk of another load of its page: it cannot be faster than without that.
+#[test]
+fn a_load_waits_for_the_walk_that_brings_its_page() {
+    let config = config(|config| (config.tlb.walks, config.pm.banks) = (1, 16));
+    let cycles = |another: bool| {
+        let outcome = on(&config, 1, None, move |pm| {
+            if another {
+                pm.load(at(64 + 1, 0));
+            }
+            let first = pm.load_ptr(at(64 + 5, 0));
+            pm.load(Ptr { known: first.known, ..at(64 + 9, 0) });
+            Ok(())
+        });
+        outcome.report.cycles
+    };
+    let (alone, after) = (cycles(false), cycles(true));
+    assert!(after >= alone, "{after} cycles after another load of the page, {alone} without");
+}
+
 /// A store asks for its line when its page is translated, as a load does: a walk takes as long
 /// before either.
 #[test]
