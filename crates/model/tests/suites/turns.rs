@@ -326,6 +326,24 @@ fn a_load_waits_for_the_walk_that_brings_its_page() {
     assert!(after >= alone, "{after} cycles after another load of the page, {alone} without");
 }
 
+/// A walk begins when its load dispatches, also if the address was known long before.
+#[test]
+fn a_walk_takes_as_long_for_an_address_that_was_known_before() {
+    let walk = |work: u64| {
+        let cycles = |walks: u64| {
+            let config = config(|config| config.tlb.walks = walks);
+            let outcome = on(&config, 1, None, move |pm| {
+                pm.work(work);
+                pm.load(at(64 + 1, 0));
+                Ok(())
+            });
+            outcome.report.cycles
+        };
+        cycles(1) - cycles(0)
+    };
+    assert_eq!(walk(10_000), walk(0));
+}
+
 /// A store asks for its line when its page is translated, as a load does: a walk takes as long
 /// before either.
 #[test]
