@@ -450,3 +450,19 @@ fn a_line_goes_from_core_to_core_one_way_after_the_other() {
     let least = 3 * u64::from(cores) * stores / 4;
     assert!(outcome.report.cycles > least, "{} cycles", outcome.report.cycles);
 }
+
+/// Who shares a line before it has come from memory has it no earlier, whichever core that is.
+#[test]
+fn a_line_that_cores_share_while_it_is_on_its_way_is_there_for_none_of_them() {
+    let config = config(|config| (config.pm.banks, config.pm.t_read) = (2, 1_000_000));
+    let outcome = on(&config, 3, None, |pm| {
+        pm.work(20 * u64::from(pm.core().0));
+        let first = pm.load_ptr(at(1, 0));
+        if pm.core() == CoreId(2) {
+            // A line of the other bank.
+            pm.load(Ptr { known: first.known, ..at(5, 0) });
+        }
+        Ok(())
+    });
+    assert!(outcome.report.cycles >= 2_000, "{} cycles", outcome.report.cycles);
+}
