@@ -165,6 +165,28 @@ fn a_full_buffer_leaves_when_its_stores_have_left() {
     assert!(both >= alone + 4, "{both} cycles, {alone} for the load");
 }
 
+/// A store past the caches behind a fence takes its line out of them, and a load behind that asks
+/// for the line no earlier: it does not have the line from before the fence.
+#[test]
+fn a_line_that_leaves_the_caches_is_not_asked_for_before() {
+    let ends = |again: bool| {
+        let body = move |pm: &mut Pm<'_>| {
+            pm.load(at(1, 0));
+            pm.store(at(20, 0), 1);
+            pm.flush(at(20, 0));
+            pm.durable();
+            pm.store_past_caches(at(1, 1), 2);
+            if again {
+                pm.load(at(1, 0));
+            }
+            Ok(())
+        };
+        run(|config| (config.controller.path, config.pm.banks) = (100_000, 16), body).0
+    };
+    let more = ends(true) - ends(false);
+    assert!(more >= 200, "the load ends {more} cycles after the store");
+}
+
 #[test]
 #[should_panic(expected = "the words lie in one line")]
 fn words_of_two_lines_are_no_store() {
