@@ -4,7 +4,7 @@ use crate::common::{at, config, on};
 use model::config::Config;
 use model::meters::Class;
 use model::units::DRAM_BASE;
-use model::workload::{Pm, Ptr, Step};
+use model::workload::{LockId, Pm, Ptr, Step};
 
 const LINE: [u64; 8] = [7; 8];
 
@@ -185,6 +185,31 @@ fn a_line_that_leaves_the_caches_is_not_asked_for_before() {
     };
     let more = ends(true) - ends(false);
     assert!(more >= 200, "the load ends {more} cycles after the store");
+}
+
+/// A lock sends what the buffers gather, as an instruction that is locked does, and so does a core
+/// that its thread leaves.
+#[test]
+fn a_lock_and_a_thread_that_moves_send_what_the_buffers_gather() {
+    let part = |pm: &mut Pm<'_>| pm.store_past_caches(at(1, 0), 1);
+    let stays = move |pm: &mut Pm<'_>| {
+        part(pm);
+        Ok(())
+    };
+    assert_eq!(run(|_| (), stays).1, 0, "nothing has it sent");
+    let locks = move |pm: &mut Pm<'_>| {
+        part(pm);
+        pm.lock(LockId(0));
+        pm.unlock(LockId(0));
+        Ok(())
+    };
+    assert_eq!(run(|_| (), locks).1, 8);
+    let moves = move |pm: &mut Pm<'_>| {
+        part(pm);
+        pm.store(Ptr::to(DRAM_BASE + 64), 1);
+        Ok(())
+    };
+    assert_eq!(run(|config| config.core.migrate = 2, moves).1, 8);
 }
 
 #[test]
