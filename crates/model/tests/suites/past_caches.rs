@@ -3,7 +3,7 @@
 use crate::common::{at, config, on};
 use model::config::Config;
 use model::meters::Class;
-use model::units::DRAM_BASE;
+use model::units::{CoreId, DRAM_BASE};
 use model::workload::{LockId, Pm, Ptr, Step};
 
 const LINE: [u64; 8] = [7; 8];
@@ -210,6 +210,26 @@ fn a_lock_and_a_thread_that_moves_send_what_the_buffers_gather() {
         Ok(())
     };
     assert_eq!(run(|config| config.core.migrate = 2, moves).1, 8);
+}
+
+/// A store of another core to a line that a buffer gathers has the buffer sent in that moment.
+#[test]
+fn a_buffer_that_another_core_has_sent_leaves_then_and_not_before() {
+    let outcome = on(&config(|_| ()), 2, None, |pm| {
+        if pm.core() == CoreId(0) {
+            pm.store_past_caches(at(1, 0), 1);
+            return Ok(());
+        }
+        // The controller accepts this line, and drains it, before that store.
+        pm.store(at(9, 0), 1);
+        pm.flush(at(9, 0));
+        pm.durable();
+        pm.work(10_000);
+        pm.store_past_caches(at(1, 1), 2);
+        pm.durable();
+        Ok(())
+    });
+    assert_eq!(outcome.report.meters.wpq_bytes[Class::Data as usize], 64 + 8 + 8);
 }
 
 #[test]
