@@ -150,3 +150,20 @@ fn dirty_lines_that_leave_the_caches_are_counted() {
     let seen = accesses(1, 0, |pm| (0..6).for_each(|turn| pm.store(at(4 * turn + 1, 0), 7)));
     assert_eq!((seen.pm_evictions, seen.dram_evictions), (2, 0));
 }
+
+/// A thread that moves leaves its translations behind, as it does its lines.
+#[test]
+fn a_thread_that_moves_walks_to_its_pages_anew() {
+    let walks = |migrate: u64| {
+        let config = config(|config| (config.tlb.walks, config.core.migrate) = (1, migrate));
+        let body = |pm: &mut Pm<'_>| -> Step {
+            pm.load(at(64 + 1, 0));
+            pm.store(Ptr::to(DRAM_BASE + 64), 1);
+            pm.load(at(64 + 1, 0));
+            Ok(())
+        };
+        let outcome = try_on_design::<Watcher>(&config, 1, None, (0, 1), body);
+        outcome.expect("the run ends").report.accesses.walks
+    };
+    assert_eq!(walks(1), walks(0) + 1);
+}
