@@ -92,6 +92,24 @@ fn a_lock_goes_to_whoever_asked_first() {
     }
 }
 
+/// A lock that nobody waits for is free when the stores of who had it have left, and not before.
+#[test]
+fn a_lock_is_free_when_the_stores_before_its_release_have_left() {
+    let config = config(|config| config.pm.t_read = 10_000_000);
+    on(&config, 2, None, |pm| {
+        pm.work(4_000 * u64::from(pm.core().0));
+        pm.lock(LockId(0));
+        pm.store(at(1 + u64::from(pm.core().0), 0), 1);
+        pm.unlock(LockId(0));
+        Ok(())
+    });
+    let stores: Vec<Seen> = seen();
+    let [Seen::Store(CoreId(0), first), Seen::Store(CoreId(1), second)] = stores[..] else {
+        panic!("{stores:?}");
+    };
+    assert!(first < 1_000 && second >= 10_000, "at {first} and {second}");
+}
+
 /// Between a lock and its release no other core holds it, and the stores of earlier holders are
 /// seen.
 #[test]
