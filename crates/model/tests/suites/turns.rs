@@ -110,6 +110,24 @@ fn a_lock_is_free_when_the_stores_before_its_release_have_left() {
     assert!(first < 1_000 && second >= 10_000, "at {first} and {second}");
 }
 
+/// What follows a lock begins when the core has the lock, as behind any instruction that is locked.
+#[test]
+fn a_load_does_not_pass_a_lock() {
+    let cycles = |loads: bool| {
+        let outcome = on(&config(|config| config.pm.t_read = 1_000_000), 1, None, move |pm| {
+            pm.lock(LockId(0));
+            if loads {
+                pm.load(at(1, 0));
+            }
+            pm.unlock(LockId(0));
+            Ok(())
+        });
+        outcome.report.cycles
+    };
+    let more = cycles(true) - cycles(false);
+    assert!(more >= 1_000, "the load takes {more} cycles behind the lock");
+}
+
 /// Between a lock and its release no other core holds it, and the stores of earlier holders are
 /// seen.
 #[test]
