@@ -167,3 +167,18 @@ fn a_thread_that_moves_walks_to_its_pages_anew() {
     };
     assert_eq!(walks(1), walks(0) + 1);
 }
+
+#[test]
+fn a_begin_and_a_commit_are_an_instruction_each() {
+    let count = |transactions: u64| {
+        let outcome = on(&config(|_| ()), 1, None, move |pm| {
+            for _ in 0..transactions {
+                pm.begin()?;
+                pm.commit();
+            }
+            Ok(())
+        });
+        outcome.report.instructions
+    };
+    assert_eq!([0, 1, 7].map(count), [0, 2, 14]);
+}
