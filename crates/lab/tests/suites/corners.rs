@@ -175,6 +175,36 @@ fn commit_on_a_longer_way(design: &str, settings: &str, lines: u64) -> u64 {
     latency(200) - latency(100)
 }
 
+/// A commit goes from its core to a controller or back as often as it has messages that wait for
+/// each other, with one line that the core has. A software log asks again for each fence.
+#[test]
+fn a_commit_takes_as_many_ways_as_it_has_messages_one_after_the_other() {
+    let designs = [
+        ("base", 3),
+        ("count@x86", 4),
+        ("ec-wal", 2),
+        ("fwb", 2),
+        ("h-wal", 2),
+        ("kiln", 2),
+        ("lad", 4),
+        ("loc-wal design.sd=1", 2),
+        ("morlog", 2),
+        ("morlog-dp", 2),
+        ("redo-log", 4),
+        ("redo@x86", 6),
+        ("shadow-paging", 6),
+        ("silo", 2),
+        ("ssp", 4),
+        ("undo-log", 4),
+        ("undo@x86", 4),
+    ];
+    for (design, ways) in designs {
+        let (name, settings) = design.split_once(' ').unwrap_or((design, ""));
+        let more = commit_on_a_longer_way(name, settings, 1);
+        assert_eq!((more + 100) / 200, ways, "{design}: {more} cycles for 200 more a way");
+    }
+}
+
 /// A last level that waits until memory has what it wrote waits for the answer, too, as logs do:
 /// for a committed version that a newer one replaces, and for one that goes to the overflow area.
 #[test]
