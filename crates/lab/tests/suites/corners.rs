@@ -469,3 +469,21 @@ fn a_transaction_that_stored_nothing_waits_for_nothing() {
         assert!(longest <= 1, "{design}: {longest} cycles");
     }
 }
+
+/// The lines of a transaction of LAD leave their core an interval after each other, and both its
+/// lines and its commit pass the front end of a controller.
+#[test]
+fn lad_sends_a_line_an_interval_and_its_commit_through_the_front_end() {
+    let latency = |settings: &str| {
+        let outcome = on(&format!("lad scribble cores=1 machine=silo {settings}"), |pm| {
+            (0..4).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(100_000);
+            store(pm, &[1; 4], 1)
+        });
+        outcome.report.commit_latency.max()
+    };
+    let interval = |cycles: u64| latency(&format!("design.prepare_interval={cycles}"));
+    assert_eq!(interval(21) - interval(1), 3 * 20);
+    let front_end = |ns: u64| latency(&format!("controller.static_frontend_latency={ns}ns"));
+    assert_eq!(front_end(200) - front_end(100), 2 * 200);
+}
