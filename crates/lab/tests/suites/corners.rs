@@ -487,3 +487,22 @@ fn lad_sends_a_line_an_interval_and_its_commit_through_the_front_end() {
     let front_end = |ns: u64| latency(&format!("controller.static_frontend_latency={ns}ns"));
     assert_eq!(front_end(200) - front_end(100), 2 * 200);
 }
+
+/// A core that waits for room in a log buffer hears of it a way after a controller has accepted a
+/// line of the log, which took a way to get there.
+#[test]
+fn who_waits_for_a_log_buffer_hears_of_room_a_way_later() {
+    let waits = |way: u64| {
+        let line = format!(
+            "base scribble cores=1 machine=silo design.log_buffer=1 controller.noc_latency={way}ns"
+        );
+        let outcome = on(&line, |pm| {
+            (0..8).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(100_000);
+            store(pm, &[4; 8], 1)
+        });
+        assert!(counted(&outcome, "log_buffer_full") > 0);
+        outcome.report.stalls[Stall::LogFull as usize]
+    };
+    assert_eq!((waits(2_000) - waits(1_000) + 1_000) / 2_000, 2, "one there and one back");
+}
