@@ -271,11 +271,11 @@ fn a_window_of_loc_has_a_place_when_its_core_has_heard_of_it() {
     }
 }
 
-/// A commit record, and metadata that follow their data, wait one way longer where another
-/// controller may have what they wait for, as in other logs.
+/// A commit record, metadata that follow their data, and lines that follow their records wait one
+/// way longer where another controller may have what they wait for.
 #[test]
 fn between_controllers_is_one_way() {
-    for design in ["h-wal", "ec-wal", "loc-wal design.sd=1"] {
+    for design in ["base", "h-wal", "ec-wal", "loc-wal design.sd=1"] {
         let (design, settings) = design.split_once(' ').unwrap_or((design, ""));
         let latency = |count: u64| {
             let line = format!(
@@ -289,7 +289,10 @@ fn between_controllers_is_one_way() {
             });
             outcome.report.commit_latency.max()
         };
-        assert_eq!(latency(2) - latency(1), 200, "{design}");
+        // A line comes through the caches meanwhile, which its records do not.
+        let least = if design == "base" { 150 } else { 200 };
+        let more = latency(2) - latency(1);
+        assert!((least..=200).contains(&more), "{design}: {more} cycles");
     }
 }
 
