@@ -2,7 +2,8 @@
 
 use crate::programs::{at, counted, on};
 use model::meters::Stall;
-use model::units::CoreId;
+use model::units::{CoreId, DRAM_BASE};
+use model::workload::Ptr;
 
 /// Entries of HOPS's persist buffer for which no core waits are sent one an interval: a fence that
 /// comes later has nothing to wait for.
@@ -99,4 +100,38 @@ fn a_persist_buffer_answers_its_own_core() {
     });
     assert!(counted(&outcome, "evictions_dropped") > 0);
     assert_eq!(counted(&outcome, "misses_answered"), 1);
+}
+
+/// What is written to volatile memory is in no persist buffer, and a fence waits for it all the
+/// same: for the answer to a store past the caches, and until other stores have left the core.
+#[test]
+fn a_fence_waits_for_volatile_memory_beside_a_persist_buffer() {
+    for design in ["undo@hops", "undo@dpo"] {
+        let cycles = |settings: &str, past_caches: bool| {
+            let line = format!("{design} scribble cores=1 machine=silo {settings}");
+            let outcome = on(&line, move |pm| {
+                let volatile = Ptr::to(DRAM_BASE + (1 << 12));
+                if past_caches {
+                    pm.store_words_past_caches(volatile, &[1; 8]);
+                } else {
+                    pm.load(at(0, 0));
+                    pm.work(100_000);
+                    pm.store(at(0, 0), 1);
+                    pm.store(volatile, 1);
+                }
+                pm.durable();
+                // More than may be done before the fence is.
+                pm.work(100_000);
+                Ok(())
+            });
+            outcome.report.cycles
+        };
+        for (setting, past_caches, least) in [
+            ("controller.static_frontend_latency=1us", true, 1_900),
+            ("dram.tRCD=10us", false, 19_000),
+        ] {
+            let more = cycles(setting, past_caches) - cycles("", past_caches);
+            assert!(more >= least, "{design} with {setting}: {more} cycles");
+        }
+    }
 }
