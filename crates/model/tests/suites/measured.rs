@@ -182,3 +182,20 @@ fn a_begin_and_a_commit_are_an_instruction_each() {
     };
     assert_eq!([0, 1, 7].map(count), [0, 2, 14]);
 }
+
+#[test]
+fn a_thread_that_moves_takes_its_time() {
+    let cycles = |t_switch: u64| {
+        let config = config(|config| {
+            (config.core.migrate, config.core.t_switch) = (1, t_switch * 1_000);
+        });
+        let outcome = on(&config, 1, None, |pm| {
+            (0..2).for_each(|value| pm.store(at(1, 0), value));
+            Ok(())
+        });
+        (outcome.report.cycles, outcome.report.migrations)
+    };
+    let (at_once, slow) = (cycles(0), cycles(500));
+    assert_eq!((at_once.1, slow.1), (2, 2));
+    assert_eq!(slow.0 - at_once.0, 2 * 500);
+}
