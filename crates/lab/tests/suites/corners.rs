@@ -509,3 +509,27 @@ fn who_waits_for_a_log_buffer_hears_of_room_a_way_later() {
     };
     assert_eq!((waits(2_000) - waits(1_000) + 1_000) / 2_000, 2, "one there and one back");
 }
+
+/// A line that a flush behind a fence takes out of the caches is not asked for before the fence is
+/// done, though a load of it dispatches earlier.
+#[test]
+fn a_line_that_was_flushed_away_behind_a_fence_is_asked_for_behind_it() {
+    let ends = |again: bool| {
+        let line = "undo@x86 scribble cores=1 machine=silo core.clwb_retains=no \
+                    controller.noc_latency=1us";
+        let outcome = on(line, move |pm| {
+            pm.load(at(0, 0));
+            pm.store(at(100, 0), 1);
+            pm.flush(at(100, 0));
+            pm.durable();
+            pm.flush(at(0, 0));
+            if again {
+                pm.load(at(0, 0));
+            }
+            Ok(())
+        });
+        outcome.report.cycles
+    };
+    let more = ends(true) - ends(false);
+    assert!(more >= 4_000, "there and back takes 4,000 cycles, and the load ends after {more}");
+}
