@@ -158,6 +158,17 @@ fn kilns_tags_take_a_cycle_a_line_to_clear() {
     }
 }
 
+/// A commit of Kiln has its lines cleaned an interval after each other.
+#[test]
+fn kiln_cleans_a_line_an_interval() {
+    let latency = |interval: u64| {
+        let line = format!("kiln scribble cores=1 machine=loc design.flush_interval={interval}");
+        on(&line, |pm| store(pm, &[1; 4], 1)).report.commit_latency.max()
+    };
+    let more = latency(1_001) - latency(1);
+    assert!((3_990..=4_010).contains(&more), "{more} cycles for 4 lines");
+}
+
 /// Returns how much longer the longer commit of two transactions takes if the way to a controller
 /// is 200 cycles longer. They store to the same lines, which the caches have.
 fn commit_on_a_longer_way(design: &str, settings: &str, lines: u64) -> u64 {
