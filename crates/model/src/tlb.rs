@@ -286,6 +286,20 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_leaves_the_second_level_leaves_the_first_however_recent_it_is_there() {
+        let mut tlbs = tlbs(3);
+        for page in 0..3 {
+            assert_eq!(fill(&mut tlbs, page), None);
+        }
+        for (page, victim) in [(3, 0), (4, 1)] {
+            // A hit in the first level is none in the second.
+            assert_eq!(tlbs.hit(CORE, Page(1)), Some(0));
+            assert_eq!(fill(&mut tlbs, page), Some(Page(victim)));
+        }
+        assert_eq!(tlbs.hit(CORE, Page(1)), None);
+    }
+
+    #[test]
     fn a_page_that_is_taken_from_a_core_is_in_no_level() {
         let mut tlbs = tlbs(4);
         fill(&mut tlbs, 0);
