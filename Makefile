@@ -37,9 +37,10 @@ $(STAMPS)/requirements: requirements.lock | tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@mkdir -p $(STAMPS) && touch $@
 
-# Python sources are used where they are; only Rust has to be built again.
+# Python sources are used where they are; only Rust has to be built again. An environment of conda
+# that is active would be another one than ours, which maturin refuses.
 $(STAMPS)/extension: $(STAMPS)/requirements $(SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	env -u CONDA_PREFIX VIRTUAL_ENV='$(CURDIR)/$(VENV)' $(BIN)/maturin develop --release --locked
 	@mkdir -p $(STAMPS) && touch $@
 
 build: $(STAMPS)/extension

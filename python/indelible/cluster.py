@@ -275,6 +275,9 @@ def _client(dask: object) -> tuple[Client, bool]:
         raise InputError(
             "`dask` needs distributed: python -m pip install 'indelible[dask]'"
         ) from None
+    except Exception as error:
+        why = " ".join(str(error).split())
+        raise InputError(f"`dask` needs distributed, which does not work here: {why}") from None
     if not is_name:
         if not isinstance(dask, Client) or dask.asynchronous:
             raise InputError(_no_cluster(dask))

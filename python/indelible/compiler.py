@@ -16,7 +16,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from errno import ENOENT
 from pathlib import Path
 
 from indelible.experiment import InputError, named, worded
@@ -128,9 +130,28 @@ def _tools(compiler: str) -> Path:
             digest.update(source.read_bytes())
     how = [compiler, *HOW, *(() if _is_clang(compiler) else GCC_HOW)]
     digest.update(" ".join([sys.executable, *how]).encode())
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "indelible"
-    try:
+    with _keeping() as caches:
         return _made(caches / f"recorder-{digest.hexdigest()[:16]}", how)
+
+
+def require_cache() -> None:
+    """Refuse a computer on which the recorder cannot be kept."""
+    with _keeping() as caches:
+        caches.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=caches):
+            pass
+
+
+@contextmanager
+def _keeping() -> Iterator[Path]:
+    """Give the folder in which the recorder is kept, and explain why it cannot be kept there."""
+    # Somebody without a home is at `~`.
+    own = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    caches = Path(own) / "indelible"
+    try:
+        if own.startswith("~"):
+            raise FileNotFoundError(ENOENT, "there is no home directory")
+        yield caches
     except OSError as error:
         raise InputError(
             f"the recorder cannot be kept in {caches}: {(error.strerror or str(error)).lower()};"

@@ -139,8 +139,13 @@ def _can_be_replaced(path: str | os.PathLike[str]) -> bool:
 
 
 def _is_open(there: os.stat_result) -> bool:
-    """Return whether this process has a file open."""
-    for descriptor in map(int, os.listdir("/dev/fd")):
+    """Return whether this process has a file open, or may have it."""
+    try:
+        descriptors = [*map(int, os.listdir("/dev/fd"))]
+    except OSError:
+        # As without /proc.
+        return True
+    for descriptor in descriptors:
         # The descriptor that listed the folder is closed by now.
         with suppress(OSError):
             if os.path.samestat(os.fstat(descriptor), there):

@@ -23,9 +23,12 @@ from indelible.jobs import RunJob
 from indelible.results import failed_points
 from indelible.shown import Object
 
+#: A little memory, since a host may let a process have few addresses.
+LITTLE = ("pm.device_size", "256MB")
+
 #: The run that is made twice.
 TRIED = Experiment(
-    "silo", "hash", "silo", cores=4, txs=500, settings=(("workload.shared", "shared"),)
+    "silo", "hash", "silo", cores=4, txs=500, settings=(("workload.shared", "shared"), LITTLE)
 )
 
 #: The campaign, and a rule of the design without which it has to find a violation.
@@ -37,7 +40,7 @@ FAST = Experiment(
     *("native", "array", "silo"),
     cores=1,
     txs=100_000,
-    settings=(("workload.items", "65536"), ("workload.element", "64")),
+    settings=(("workload.items", "65536"), ("workload.element", "64"), LITTLE),
 )
 
 #: The key of a run's numbers about the host.
@@ -140,14 +143,17 @@ def _noticed(campaign: Mapping[str, Any]) -> Check:
 
 
 def _extras() -> Iterator[Check]:
+    from indelible import plots
+
     for library, what, extra in EXTRAS:
         fix = f"python -m pip install 'indelible[{extra}]'"
         try:
-            importlib.import_module(library)
+            plots.library() if library == "matplotlib" else importlib.import_module(library)
             version = importlib.metadata.version(library)
-        except ImportError as error:
+        # A file of its settings that is malformed is of another kind.
+        except Exception as error:
             missing = isinstance(error, ModuleNotFoundError) and error.name == library
-            why = "not there" if missing else f"does not work ({error})"
+            why = "not there" if missing else f"does not work ({' '.join(str(error).split())})"
             yield Check(library, None if missing else False, f"{why}: no {what}", fix)
         else:
             yield Check(library, True, f"{version}: {what}")
@@ -171,6 +177,10 @@ def _programs() -> Check:
     if made.returncode != 0:
         said = (made.stderr.strip().splitlines() or ["it says nothing"])[-1]
         return Check("cc", False, f"{path} compiles nothing ({said}): no {what}", "mend it")
+    try:
+        compiler.require_cache()
+    except InputError as error:
+        return Check("cc", False, f"{error}: no {what}")
     return Check("cc", True, f"{path}: {what}")
 
 

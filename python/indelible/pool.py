@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias
 
 from indelible import experiment
-from indelible.experiment import InputError, InternalError
+from indelible.experiment import HostError, InputError, InternalError
 from indelible.progress import Meter, Watched
 from indelible.scripts import held_still, is_script, running
 
@@ -149,8 +149,7 @@ def _execute(
     contexts = [copy_context() for _ in range(min(at_once, len(jobs)))]
     threads = [threading.Thread(target=own.run, args=(work,), daemon=True) for own in contexts]
     try:
-        for thread in threads:
-            thread.start()
+        _start(threads)
         with Meter(controls, what) as meter:
             for _ in jobs:
                 index, result = _await(finished, meter, place)
@@ -162,7 +161,8 @@ def _execute(
                 meter.update(place.state())
         # All results are here, so the threads are about to end.
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
     except KeyboardInterrupt:
         waiting.stop()
         _cancel(controls)
@@ -226,6 +226,17 @@ class Waiting:
 def _is_script(job: Job) -> bool:
     asked = getattr(job, "experiment", None)
     return asked is not None and is_script(asked.design)
+
+
+def _start(threads: Sequence[threading.Thread]) -> None:
+    """Start the threads that this computer lets a process have; one does all jobs, too."""
+    for count, thread in enumerate(threads):
+        try:
+            thread.start()
+        except RuntimeError as error:
+            if count == 0:
+                raise HostError(f"this computer lets nothing more run at a time: {error}") from None
+            return
 
 
 def _await(

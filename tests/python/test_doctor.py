@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -120,17 +121,64 @@ def test_what_is_there_and_does_not_work_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "distributed.py").write_text("raise ImportError('half of it is missing')\n")
+    (tmp_path / "textalloc.py").write_text("raise ValueError('its settings are malformed')\n")
     compiler_of_nothing = tmp_path / "cc"
     compiler_of_nothing.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
     compiler_of_nothing.chmod(0o755)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "distributed", raising=False)
+    for library in ("distributed", "textalloc"):
+        monkeypatch.delitem(sys.modules, library, raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     answer = indelible.doctor()
-    assert [name for name, ok in checks(answer).items() if ok is False] == ["distributed", "cc"]
+    failed = [name for name, ok in checks(answer).items() if ok is False]
+    assert failed == ["textalloc", "distributed", "cc"]
     shown = " ".join(health_text.health(answer, 1_000).split())
     assert "distributed FAIL does not work (half of it is missing): no runs on a cluster" in shown
+    assert "textalloc FAIL does not work (its settings are malformed): no names in" in shown
     assert f"cc FAIL {compiler_of_nothing} compiles nothing (no memory): no programs" in shown
+
+
+@needs_core
+def test_that_the_recorder_can_be_kept_nowhere_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    answer = indelible.doctor()
+    assert [name for name, ok in checks(answer).items() if ok is False] == ["cc"]
+    shown = " ".join(health_text.health(answer, 1_000).split())
+    assert "cc FAIL the recorder cannot be kept in" in shown
+    # As of a user whom the system does not know.
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(indelible.InputError, match="there is no home directory; have XDG_CACHE_H"):
+        compiler.require_cache()
+
+
+#: A process in which a notebook of another environment would have figures drawn.
+OF_A_NOTEBOOK = """
+import os
+from indelible import plots
+plots.check("a.png")
+with plots.our_style():
+    from matplotlib.figure import Figure
+    Figure().savefig("a.png")
+print(os.environ["MPLBACKEND"])
+"""
+
+
+def test_figures_are_drawn_whatever_a_notebook_says(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    backend = "module://nobody_has_this.backend_inline"
+    done = subprocess.run(
+        [sys.executable, "-c", OF_A_NOTEBOOK],
+        env={**os.environ, "MPLBACKEND": backend},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, backend), done.stderr
+    assert (tmp_path / "a.png").stat().st_size
 
 
 @needs_core

@@ -97,6 +97,30 @@ def test_which_job_is_next_takes_no_look_at_those_that_wait() -> None:
         assert waiting.take() == (number + 1 if number < 499 else None)
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_as_many_jobs_run_at_a_time_as_the_computer_lets(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """A limit of processes is one of threads, too, and one thread does all jobs."""
+    begun: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if len(begun) == most:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        start(thread)
+
+    job = SimpleNamespace(start=lambda control: {"done": True}, command=lambda: "")
+    monkeypatch.setattr(pool, "jobs_at_once", lambda: 2)
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    if most == 0:
+        with pytest.raises(pool.HostError, match="lets nothing more run at a time: can't start"):
+            pool.execute([job] * 3)
+    else:
+        assert pool.execute([job] * 3) == [{"done": True}] * 3
+
+
 def test_jobs_begin_in_the_order_that_was_asked_for() -> None:
     waiting = pool.Waiting([3, 0, 2, 1], [False, True, False, True])
     assert [waiting.take() for _ in range(3)] == [3, 0, 2]

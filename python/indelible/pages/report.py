@@ -27,7 +27,7 @@ from indelible.sweeps import Sweep
 SUFFIX = ".html"
 
 #: The library that a report needs, and the extra that has it.
-LIBRARIES = ("jinja2", "matplotlib", "textalloc")
+LIBRARIES = ("jinja2", "textalloc")
 EXTRA = "report"
 
 #: The answers that have a page.
@@ -58,11 +58,12 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
     if Path(path).suffix.lower() != SUFFIX:
         place = f"{flag} {path}".lstrip()
         raise InputError(f"{place}: a report is an HTML page; end its name in {SUFFIX}")
-    for library in LIBRARIES:
-        try:
+    try:
+        plots.library()
+        for library in LIBRARIES:
             importlib.import_module(library)
-        except ImportError as error:
-            raise plots.missing(error, flag or "a report", EXTRA) from None
+    except ImportError as error:
+        raise plots.missing(error, flag or "a report", EXTRA) from None
 
 
 def save(answer: Answer, path: str | PathLike[str]) -> None:

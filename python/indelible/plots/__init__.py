@@ -5,8 +5,10 @@ Nothing is run here. matplotlib is imported inside the functions: it takes longe
 
 from __future__ import annotations
 
+import importlib
 import io
 import math
+import os
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from functools import cache, wraps
 from itertools import islice
 from os import PathLike
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indelible import files
@@ -32,6 +35,9 @@ Answer = TypeVar("Answer")
 Look = TypeVar("Look")
 
 SUFFIXES = (".png", ".svg", ".pdf")
+
+#: The variable that says how matplotlib is to show figures.
+BACKEND = "MPLBACKEND"
 
 #: The width of two columns of a paper, and the height of one block of bars, in inches.
 WIDTH_INCHES = 7.0
@@ -94,9 +100,27 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
         place = f"{flag} {path}".lstrip()
         raise InputError(f"{place}: a figure is one of {', '.join(SUFFIXES)}")
     try:
-        import matplotlib  # noqa: F401
+        library()
     except ImportError as error:
         raise missing(error, flag) from None
+
+
+def library() -> ModuleType:
+    """Return matplotlib, also where the environment has it draw as nothing here can.
+
+    A notebook has every program that it starts draw into it (`MPLBACKEND`), for which ours has no
+    library. Figures here are drawn into files alone.
+    """
+    try:
+        return importlib.import_module("matplotlib")
+    except ValueError:
+        backend = os.environ.pop(BACKEND, None)
+        if backend is None:
+            raise
+        try:
+            return importlib.import_module("matplotlib")
+        finally:
+            os.environ[BACKEND] = backend
 
 
 def missing(error: ImportError, flag: str = "", extra: str = "plot") -> InputError:
@@ -108,8 +132,7 @@ def missing(error: ImportError, flag: str = "", extra: str = "plot") -> InputErr
 @contextmanager
 def our_style() -> Iterator[None]:
     """Draw figures in our style alone, and not in that of a notebook or a `matplotlibrc`."""
-    import matplotlib
-
+    matplotlib = library()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
