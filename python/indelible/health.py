@@ -24,11 +24,11 @@ from indelible.results import failed_points
 from indelible.shown import Object
 
 #: A little memory, since a host may let a process have few addresses.
-LITTLE = ("pm.device_size", "256MB")
+LITTLE = (("pm.device_size", "256MiB"), ("dram.device_size", "64MiB"))
 
 #: The run that is made twice.
 TRIED = Experiment(
-    "silo", "hash", "silo", cores=4, txs=500, settings=(("workload.shared", "shared"), LITTLE)
+    "silo", "hash", "silo", cores=4, txs=500, settings=(("workload.shared", "shared"), *LITTLE)
 )
 
 #: The campaign, and a rule of the design without which it has to find a violation.
@@ -40,7 +40,7 @@ FAST = Experiment(
     *("native", "array", "silo"),
     cores=1,
     txs=100_000,
-    settings=(("workload.items", "65536"), ("workload.element", "64"), LITTLE),
+    settings=(("workload.items", "65536"), ("workload.element", "64"), *LITTLE),
 )
 
 #: The key of a run's numbers about the host.

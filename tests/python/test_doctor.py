@@ -162,7 +162,10 @@ from indelible import plots
 plots.check("a.png")
 with plots.our_style():
     from matplotlib.figure import Figure
-    Figure().savefig("a.png")
+    axes = Figure().subplots()
+    axes.plot([1, 2], label="a")
+    axes.legend()
+    axes.figure.savefig("a.png")
 print(os.environ["MPLBACKEND"])
 """
 

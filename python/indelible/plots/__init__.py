@@ -9,6 +9,7 @@ import importlib
 import io
 import math
 import os
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -117,6 +118,9 @@ def library() -> ModuleType:
         backend = os.environ.pop(BACKEND, None)
         if backend is None:
             raise
+        # What was imported of it knows only the module that has failed.
+        for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+            del sys.modules[name]
         try:
             return importlib.import_module("matplotlib")
         finally:
