@@ -295,7 +295,8 @@ def show_json(value: object) -> None:
 def show(text: str) -> None:
     """Print text, in colour on a terminal, and in ASCII if the stream has only that."""
     text = letters.fitted(text, sys.stdout)
-    if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
-        text = re.sub(r"FAIL \S+|NOT CAUGHT|\bWRONG\b", "\033[1;31m\\g<0>\033[0m", text)
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        failed = r"\bFAIL\b( [\d,/]*\d)?|NOT CAUGHT|\bWRONG\b"
+        text = re.sub(failed, "\033[1;31m\\g<0>\033[0m", text)
         text = re.sub(r"\bok\b", "\033[32m\\g<0>\033[0m", text)
     print(text)
