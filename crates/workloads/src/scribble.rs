@@ -315,13 +315,16 @@ impl Scribbler {
     }
 
     /// Stores 1 to 16 bytes at any alignment, within the bytes of one lock, or also across those of
-    /// the following locks that the transaction has.
+    /// the following locks that the transaction has, if nothing is between them.
     fn store_bytes(&mut self, pm: &mut Pm<'_>) {
         let first = self.random.below(self.locks.len() as u64) as usize;
         let mut covered = self.covered(self.locks[first]);
-        let mut next = self.locks[first..].windows(2);
-        while let Some(pair) = next.next().filter(|pair| self.straddles && pair[0] + 1 == pair[1]) {
-            covered.end = self.covered(pair[1]).end;
+        for &lock in self.locks[first + 1..].iter().filter(|_| self.straddles) {
+            let next = self.covered(lock);
+            if next.start != covered.end {
+                break;
+            }
+            covered.end = next.end;
         }
         let size = covered.end - covered.start;
         let length = 1 + self.random.below(size.min(16));

@@ -416,3 +416,15 @@ fn nodes_are_spread_over_memory() {
     }
     assert!(near < 50, "{near} of 1000 nodes are followed by a neighbour");
 }
+
+/// Bytes that go beyond one lock's line stay in it if the next line is elsewhere.
+#[test]
+fn scribble_has_nothing_between_lines_that_are_apart() {
+    let text = "apart=4096 straddle=yes";
+    let mut bench = Bench::new(entry("scribble"), text, &site(3, 0)).expect("it fits");
+    for core in (0..3).cycle().take(2_000) {
+        let seen = bench.watch(core);
+        // The lines begin at 4096.
+        assert!(seen.touched.iter().all(|word| word % 512 < 8), "{:?}", seen.touched);
+    }
+}
