@@ -59,6 +59,20 @@ def test_designs_are_measured_alone_but_for_native(
     assert (code, "unknown design `slio`; there are: silo, " in complaint) == (2, True)
 
 
+def test_a_benchmark_that_fails_prints_no_answer(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+        if cell != benchmark.CELLS[0]:
+            raise indelible.InputError("bench: the design is wrong")
+        return {**dict.fromkeys(benchmark.COLUMNS, 1), "design": "native"}
+
+    monkeypatch.setattr(benchmark, "_measured", measured)
+    for words in ([], ["--json"]):
+        told = "indelible: error: bench: the design is wrong\n"
+        assert command("bench", "--quick", *words) == (2, "", told)
+
+
 def test_an_interrupted_benchmark_is_what_it_has(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from indelible import benchmark, text
 from indelible.cli import options
@@ -39,7 +40,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `bench`."""
-    rows, cancelled = [], False
+    rows: list[dict[str, Any]] = []
+
+    def show(cancelled: bool) -> None:
+        if args.json:
+            options.show_json({"rows": rows, "cancelled": cancelled})
+        else:
+            options.show(benchmark_text.bench(rows, text.terminal_width()))
+
     cells = len(benchmark.cells(args.designs))
     try:
         for row in benchmark.measure(args.quick, args.seed, args.designs):
@@ -47,11 +55,7 @@ def call(args: argparse.Namespace) -> int:
             if not args.json and sys.stderr is not None and sys.stderr.isatty():
                 print(f"\r{len(rows)}/{cells}", end="\r", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
-        cancelled = True
+        show(cancelled=True)
         raise
-    finally:
-        if args.json:
-            options.show_json({"rows": rows, "cancelled": cancelled})
-        else:
-            options.show(benchmark_text.bench(rows, text.terminal_width()))
+    show(cancelled=False)
     return 0
