@@ -61,6 +61,7 @@ NOTHING: Mapping[str, Any] = {
     "order": None,
     "checked": False,
     "announced_few": False,
+    "announced": None,
     "points": 0,
     "images": None,
     "accepts_all": None,
@@ -354,6 +355,7 @@ class Order:
         return {
             "checked": answer.data["checked"],
             "announced_few": answer.data.get("announced_few", False),
+            "announced": answer.data.get("announced"),
             "points": answer.data["points"],
             "images": shown.get("images"),
             "accepts_all": shown.get("accepts_all"),

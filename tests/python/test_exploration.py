@@ -259,6 +259,25 @@ def test_of_one_order_nothing_is_said_of_others(monkeypatch: pytest.MonkeyPatch)
     assert "orders      2 that differ of 2, of 1 thread\n" in str(alone)
 
 
+@pytest.mark.parametrize(
+    ("check", "announced_few", "why"),
+    [
+        (None, False, "no transaction stored to persistent memory, and"),
+        ("./check", False, "behind `measured` the trace stores nothing"),
+        (None, True, "fewer than half were announced as durable"),
+    ],
+)
+def test_why_nothing_was_checked_is_told_as_crash_tells_it(
+    monkeypatch: pytest.MonkeyPatch, check: str | None, announced_few: bool, why: str
+) -> None:
+    few = {"checked": False, "announced_few": announced_few, "announced": 1}
+    answer = answered(monkeypatch, [row_of(1, order="a"), row_of(2, order="b", **few)])
+    answer["check"] = check
+    shown = " ".join(str(answer).split())
+    assert why in shown, shown
+    assert not answer.passed
+
+
 def test_whether_a_checker_looks_is_asked_only_if_it_refused_nothing_with_any_seed() -> None:
     question = "the checker accepts garbage, too: does it look at the file"
     assert question in told(True, True)

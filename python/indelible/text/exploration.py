@@ -10,13 +10,7 @@ from typing import Any
 
 from indelible import text
 from indelible.exploration import SURE, Exploration
-from indelible.text.crash import (
-    ACCEPTS_ALL,
-    FEW_ANNOUNCED,
-    NOTHING_CHECKED,
-    OTHER,
-    list_violations,
-)
+from indelible.text.crash import ACCEPTS_ALL, OTHER, list_violations, nothing_checked
 
 #: The most seeds whose errors are shown; `--json` has them all (ours: a screen).
 SEEDS_SHOWN = 3
@@ -69,7 +63,7 @@ def _orders(answer: Exploration) -> str:
 def _cuts(rows: Sequence[Mapping[str, Any]]) -> str:
     cuts = f"{sum(row['points'] for row in rows):,}"
     images = [row["images"] for row in rows if row["images"] is not None]
-    return f"{cuts}; checker run on {sum(images):,} images" if images else cuts
+    return f"{cuts}; checker run on {text.plural(sum(images), 'image')}" if images else cuts
 
 
 def _exit_codes(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -92,8 +86,9 @@ def _verdict(answer: Exploration) -> str:
             right += f"; an error in {percent} % of such orders would have shown, {sure} % sure"
         if answer.checked:
             return right
-        announced_few = any(row["announced_few"] for row in rows)
-        return FEW_ANNOUNCED if announced_few else NOTHING_CHECKED
+        unchecked = max(rows, key=lambda row: (not row["checked"], row["announced_few"]))
+        program = {} if answer["check"] is None else {"checker": answer["check"]}
+        return nothing_checked({**unchecked, **program, "workload": "replay"})
     listed = ", ".join(str(row["seed"]) for row in failed)
     return f"FAIL {len(failed)}/{len(rows)} seeds: {listed}"
 
