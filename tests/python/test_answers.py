@@ -204,7 +204,7 @@ def test_errors_can_be_pickled(name: str) -> None:
 
 def test_errors_of_calls_name_arguments(fake: ModuleType) -> None:
     wrong = {
-        "`start` and `event` say both": lambda: indelible.trace(*SILO, *HASH, start="1us", event=3),
+        "`start` and `event` both say": lambda: indelible.trace(*SILO, *HASH, start="1us", event=3),
         "`seeds` takes means over seeds": lambda: indelible.sweep(
             SILO, HASH, {"seed": [1, 2]}, seeds=2
         ),

@@ -227,7 +227,7 @@ def test_a_violation_names_its_timeline(capsys: pytest.CaptureFixture[str]) -> N
         ("--for 0ns", "for is 0 cycles; it takes a time such as 20us"),
         ("--address here", "`here` is no address; write one as in 0x3f1080"),
         ("--event 99999999 --txs 5", "the run has no event 99999999: its crash points are 1 to"),
-        ("--event 3 --from 2us", "--from and --event say both where it begins; drop one"),
+        ("--event 3 --from 2us", "--from and --event both say where it begins; drop one"),
         ("--txs 5 --from 10s", "the run ends "),
         ("--out no/where.pftrace", "--out no/where.pftrace: there is no directory `no`"),
         ("--without nothing", "unknown rule `nothing`"),

@@ -61,7 +61,6 @@ pub struct Heap {
     /// The ranges from which no slab has been carved yet, in order.
     uncarved: Vec<Range<u64>>,
     alignment: Alignment,
-    free_bytes: u64,
     classes: Vec<Class>,
     /// The blocks that were handed out (true) or taken back (false), if they are recorded.
     changes: Option<Vec<(u64, bool)>>,
@@ -82,8 +81,7 @@ impl Heap {
         // Address 0 means null, and a block may be aligned to a line.
         let start = range.start.max(LINE_BYTES).next_multiple_of(LINE_BYTES);
         let uncarved = start..range.end.max(start);
-        let free_bytes = uncarved.end - uncarved.start;
-        Heap { uncarved: vec![uncarved], alignment, free_bytes, classes: Vec::new(), changes: None }
+        Heap { uncarved: vec![uncarved], alignment, classes: Vec::new(), changes: None }
     }
 
     /// Returns an allocator over a range of addresses in which these blocks, by address and bytes,
@@ -102,7 +100,6 @@ impl Heap {
         }
         heap.uncarved.push(rest);
         heap.uncarved.retain(|gap| gap.start + GRAIN_BYTES <= gap.end);
-        heap.free_bytes = heap.uncarved.iter().map(|gap| gap.end - gap.start).sum();
         heap
     }
 
@@ -137,7 +134,6 @@ impl Heap {
         let block_bytes = self.block_bytes(bytes);
         let index = self.class(block_bytes);
         if let Some(address) = self.classes[index].freed.pop() {
-            self.free_bytes -= block_bytes;
             return Ok(Ptr::to(address));
         }
         if self.classes[index].slab.is_empty() {
@@ -148,7 +144,6 @@ impl Heap {
         let slab = &mut self.classes[index].slab;
         let address = slab.start;
         slab.start += block_bytes;
-        self.free_bytes -= block_bytes;
         Ok(Ptr::to(address))
     }
 
@@ -160,7 +155,6 @@ impl Heap {
         if let Some(changes) = &mut self.changes {
             changes.push((block.address, false));
         }
-        self.free_bytes += block_bytes;
     }
 
     /// Returns the bytes of the largest free range from which no slab was carved.
@@ -272,7 +266,7 @@ mod tests {
     fn a_heap_around_what_is_in_use_hands_out_the_rest() {
         let used = [(4096, 48), (64, 64), (4160, 100), (1 << 20, 64)];
         let mut heap = Heap::around(64..8192, Alignment::Auto, &used);
-        assert_eq!(heap.free_bytes, (4096 - 128) + (8192 - 4288));
+        assert_eq!(heap.uncarved, [128..4096, 4288..8192]);
         let mut blocks = Vec::new();
         while let Ok(block) = heap.alloc(200) {
             blocks.push(block.address);

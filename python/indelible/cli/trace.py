@@ -81,7 +81,7 @@ def call(args: argparse.Namespace) -> int:
     """Answer `trace`."""
     options.require_cell(args)
     if args.event is not None and args.start != TIMELINE_START:
-        raise InputError("--from and --event say both where it begins; drop one")
+        raise InputError("--from and --event both say where it begins; drop one")
     if args.out is not None:
         options.require_writable("--out", args.out)
 

@@ -26,7 +26,7 @@ from indelible.sweeps import Sweep
 
 SUFFIX = ".html"
 
-#: The library that a report needs, and the extra that has it.
+#: The libraries that a report needs beside that of figures, and the extra that has them all.
 LIBRARIES = ("jinja2", "textalloc")
 EXTRA = "report"
 

@@ -155,7 +155,7 @@ def stack_title(answer: Causes) -> str:
 
 
 def stack_grid(answer: Causes) -> Grid | None:
-    """Return the parts of transactions as cells; empty if they are not known."""
+    """Return the parts of transactions as cells; None if they are not known."""
     rows, of = answer.stacks(), answer.stacked
     if any(row["parts"] is None for row in rows):
         return None

@@ -71,12 +71,11 @@ def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
 
 def _sampled(names: Sequence[str], tests: Sequence[Sequence[Row]], width: int) -> list[str]:
     """Return the tests that had too many images to check every one, if there are any."""
-    # An extension that was built before this field existed does not have it.
     found = [
         f"{name} on {row['order']} ({text.plural(row['sampled'], 'power failure')})"
         for name, test in zip(names, tests, strict=True)
         for row in test
-        if row.get("sampled")
+        if row["sampled"]
     ]
     if not found:
         return []
@@ -114,7 +113,7 @@ def _random(answer: Litmus, row: Row, width: int) -> list[str]:
 
 
 def _of(tests: LitmusTests, order: str) -> LitmusTests:
-    """Return the results of tests on a single order."""
+    """Return the request for tests on a single order."""
     own = next((own for name, own in tests.orders if name == order), ())
     return replace(tests, orders=((order, own),), settings=own)
 

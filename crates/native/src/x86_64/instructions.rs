@@ -173,13 +173,13 @@ impl Append for Nt64 {
     type Flush = NoFlush;
     #[inline(always)]
     unsafe fn line(at: *mut u8, from: &Staged) {
-        // SAFETY: the caller's promise. This crate is compiled without AVX-512, so its code does
-        // not use the upper sixteen registers, and callers do not expect them to be preserved.
+        // SAFETY: the caller's promise.
         unsafe {
             asm!(
                 "vmovdqa64 zmm16, zmmword ptr [{from}]",
                 "vmovntdq zmmword ptr [{at}], zmm16",
                 at = in(reg) at, from = in(reg) from,
+                out("zmm16") _,
                 options(nostack, preserves_flags),
             );
         }

@@ -51,7 +51,7 @@ pub struct Measured {
     pub entries: u64,
     /// The percentage of the first thread's time in interrupted pieces, which do not count.
     pub interrupted: f64,
-    /// The counts of the first thread's processor.
+    /// The counts of the first thread.
     pub counted: Counted,
     /// The entries over which these were counted.
     pub counted_entries: u64,

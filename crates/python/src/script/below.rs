@@ -379,7 +379,7 @@ impl PyBelow {
     ) -> PyResult<bool> {
         let (line, class) = (self.line_of(address).and(line(address))?, class(kind)?);
         let at = self.time(at, Way::Walk)?;
-        let token = tell.filter(|tell| !tell.is_none()).map(|tell| self.token(tell.unbind()));
+        let token = tell.map(|tell| self.token(tell.unbind()));
         let notify = token.map_or(Notify::Nobody, Notify::Design);
         let is_under_way = self.changed()?.write_back(at, line, keep, class, notify);
         if let Some(token) = token.filter(|_| !is_under_way) {

@@ -39,7 +39,7 @@ impl<T> Lent<T> {
         unsafe { self.0.load(Ordering::Relaxed).as_ref() }.ok_or_else(|| ended(name))
     }
 
-    /// Returns what is lent. A method calls this once, after it has checked its arguments.
+    /// Returns what is lent. A method calls this once.
     ///
     /// # Errors
     /// When the hook to which it was lent has ended.

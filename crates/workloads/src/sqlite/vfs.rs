@@ -102,8 +102,9 @@ impl Shared {
 
     fn pm<T>(&self, body: impl FnOnce(Option<&mut Pm<'_>>) -> T) -> T {
         // SAFETY: The pointer is null, or `with_pm` set it from a `&mut Pm` that outlives the time
-        // for which it is set and that only the callbacks of this connection use meanwhile. They do
-        // not overlap: none of them calls SQLite, and SQLite calls one after the other.
+        // for which it is set and that only the callbacks of this connection use meanwhile, and
+        // `Connection::run` between calls of SQLite. They do not overlap: none of the callbacks
+        // calls SQLite, and SQLite calls one after the other.
         body(unsafe { self.pm.get().as_mut() })
     }
 
