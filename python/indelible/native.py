@@ -34,6 +34,9 @@ PUBLISHED = {1: 11.13, 8: 5.06}
 #: The paper's two logs, and the cached one that is durable.
 CACHED, UNCACHEABLE, DURABLE = "cached", "movnti4", "cached+clwb"
 
+#: Where the values of entries may come from, in the order of tables and figures.
+SOURCES = ("precomputed", "xorshift", "rand")
+
 #: The memory, the design and the durability domain on which the loop is simulated. Without stores
 #: in transactions the loop uses only the ordering hardware of the design.
 SIMULATED = {

@@ -46,6 +46,10 @@ class View:
 
 RATIOS = "ratios"
 
+#: The views that are relative to a design's writes, so not to one without durability, which writes
+#: next to nothing.
+OF_WRITES = ("writes", "summary")
+
 VIEWS = {
     RATIOS: View(
         "a metric",

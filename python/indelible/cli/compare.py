@@ -8,9 +8,9 @@ from functools import partial
 from indelible import experiment, sheets, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
-from indelible.metrics import METRICS, metric_named
+from indelible.metrics import metric_named
 from indelible.results import Comparison
-from indelible.views import RATIOS, VIEWS
+from indelible.views import OF_WRITES, RATIOS, VIEWS
 
 HELP = "designs on workloads, as in a paper's evaluation"
 DESCRIPTION = (
@@ -46,9 +46,8 @@ examples:
       --workloads logcache-cached,logcache-cached+clwb,logcache-movnti4
 """
 
-#: The default designs and workloads, which `make run` compares, and the default metric.
+#: The default designs and workloads, which `make run` compares.
 DESIGNS, WORKLOADS = (",".join(names) for names in (verbs.DESIGNS, verbs.WORKLOADS))
-METRIC = "throughput"
 
 #: The flags of the views that are shown instead of a metric, with their help.
 SHOWN = {
@@ -87,12 +86,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N,N",
         help="numbers of cores, with a block of the table for each (all that the machine has)",
     )
-    parser.add_argument(
-        "--metric",
-        default=METRIC,
-        metavar="METRIC",
-        help=f"{', '.join(METRICS)} ({METRIC})",
-    )
+    options.add_metric(parser)
     parser.add_argument(
         "--normalize",
         metavar="D",
@@ -169,7 +163,7 @@ def _base(args: argparse.Namespace) -> str | None:
 
     A design without durability writes next to nothing, so ratios to it say nothing.
     """
-    if args.normalize is not None or not (args.writes or args.summary):
+    if args.normalize is not None or not any(getattr(args, view) for view in OF_WRITES):
         return args.normalize
     bounds = {r["name"] for r in experiment.catalog("designs") if r["durability"] == "none"}
     durable = [name for name in args.designs if name not in bounds]
@@ -182,7 +176,7 @@ def _view_asked(args: argparse.Namespace) -> str:
     if not asked:
         return RATIOS
     view, *others = asked
-    if others or args.native or args.metric != METRIC:
+    if others or args.native or args.metric != options.METRIC:
         metric = f"--metric {args.metric}"
         other = f"--{others[0]}" if others else "--native" if args.native else metric
         raise InputError(f"--{view} shows {VIEWS[view].shows} alone: drop {other}")

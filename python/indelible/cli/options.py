@@ -174,14 +174,26 @@ def add_dask(parser: argparse.ArgumentParser, more: str = "") -> None:
     )
 
 
+#: The metric that is compared by default.
+METRIC = "throughput"
+
+
 def add_metric(parser: argparse.ArgumentParser) -> None:
     """Add `--metric`."""
     parser.add_argument(
         "--metric",
-        default="throughput",
+        default=METRIC,
         metavar="METRIC",
-        help=f"{', '.join(METRICS)} (throughput)",
+        help=f"{', '.join(METRICS)} ({METRIC})",
     )
+
+
+def varied(args: argparse.Namespace) -> dict[str, tuple[str, ...]]:
+    """Return the fields of `--vary` with their values, or refuse one that is there twice."""
+    fields = dict(args.vary or ())
+    if len(fields) < len(args.vary or ()):
+        raise InputError("a field varies twice; give all its values after one --vary")
+    return fields
 
 
 def add_seeds(parser: argparse.ArgumentParser) -> None:

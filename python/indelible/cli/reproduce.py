@@ -56,9 +56,7 @@ def call(args: argparse.Namespace) -> int:
     """Answer `reproduce`."""
     if args.paper is None:
         raise InputError(f"`indelible reproduce` needs a paper; there are: {', '.join(PAPERS)}")
-    vary = dict(args.vary or ())
-    if len(vary) < len(args.vary or ()):
-        raise InputError("a field varies twice; give all its values after one --vary")
+    vary = options.varied(args)
     outputs.check(args)
 
     def show(answer: Reproduction | Reproductions) -> int:

@@ -82,9 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `sweep`."""
     options.require(args, "designs", "workloads")
-    vary = dict(args.vary or ())
-    if len(vary) < len(args.vary or ()):
-        raise InputError("a field varies twice; give all its values after one --vary")
+    vary = options.varied(args)
     if args.seed is not None and "seed" in vary:
         raise InputError("seed is set twice; keep one")
     args.seed = verbs.SEED if args.seed is None else args.seed

@@ -13,7 +13,7 @@ from indelible.pages import Figure, Judged, Table, simulated
 from indelible.pages.simulated import Simulated
 from indelible.results import Comparison, Verdict
 from indelible.text.comparison import judged, verdict_text, where
-from indelible.views import RATIOS, VIEWS
+from indelible.views import OF_WRITES, RATIOS, VIEWS
 
 #: The contents of the figures, in their order.
 FIGURES = {
@@ -24,10 +24,6 @@ FIGURES = {
     "latencies": "How long commits take",
     "summary": "Throughput and PM writes relative to {base}, with the Pareto front",
 }
-
-#: The views that are relative to a design's writes, so not to one without durability, which writes
-#: next to nothing.
-OF_WRITES = ("writes", "summary")
 
 #: The words beside a design's name by its verdict, and what they mean.
 LEGEND = {

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from indelible.native import CACHED, PUBLISHED, UNCACHEABLE, Answer
+from indelible.native import CACHED, PUBLISHED, SOURCES, UNCACHEABLE, Answer
 from indelible.plots import COLOURS, HATCHES, MARKERS, WIDTH_INCHES, number_decades, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-SOURCES = ("precomputed", "xorshift", "rand")
 
 
 @styled

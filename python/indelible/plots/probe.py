@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from indelible.plots import COLOURS, HEIGHT_INCHES, MARKERS, WIDTH_INCHES, styled
+from indelible.plots import COLOURS, HEIGHT_INCHES, LINES, MARKERS, WIDTH_INCHES, styled
 from indelible.probes import BYTES
 from indelible.probing import DRAWN, Probed
 
@@ -22,9 +22,6 @@ LABELS = {
     "bandwidth": ("cores", "bandwidth (GB/s)"),
     "amplification": ("bytes of a random store", "bytes programmed / stored"),
 }
-
-#: The dashes of lines: lines of one kind of access share a dash, those of a machine a colour.
-DASHES = ("-", "--", "-.", ":")
 
 #: The labels in a row of the legend.
 LABELS_IN_ROW = 6
@@ -73,7 +70,8 @@ def _line(
         [*points.values()],
         color=COLOURS[index % len(COLOURS)],
         marker=MARKERS[index % len(MARKERS)],
-        linestyle=DASHES[series % len(DASHES)],
+        # Lines of one kind of access share a dash, those of a machine a colour.
+        linestyle=LINES[series % len(LINES)],
         linewidth=1.1,
         markersize=3,
     )
@@ -113,7 +111,7 @@ def _legend(drawing: Figure, answer: Probed, series: list[str]) -> None:
         for i, n in enumerate(memory.machine for memory in answer.memories)
     ]
     handles += [
-        Line2D([], [], color="0.3", linestyle=DASHES[i % len(DASHES)], label=name)
+        Line2D([], [], color="0.3", linestyle=LINES[i % len(LINES)], label=name)
         for i, name in enumerate(series)
     ]
     columns = len(handles) if len(handles) <= LABELS_IN_ROW else len(handles) // 2

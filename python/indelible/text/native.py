@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indelible import text
-from indelible.native import CACHED, DURABLE, PUBLISHED, ROW, SIMULATED, UNCACHEABLE, Answer
+from indelible.native import (
+    CACHED,
+    DURABLE,
+    PUBLISHED,
+    ROW,
+    SIMULATED,
+    SOURCES,
+    UNCACHEABLE,
+    Answer,
+)
 
 Row = Mapping[str, Any]
 
@@ -21,8 +30,6 @@ BUSY_PERCENT = 5.0
 
 #: The beginning of a note that says why nothing was counted.
 COUNTERS = "counters: "
-
-SOURCES = ("precomputed", "xorshift", "rand")
 
 
 def answer(measured: Answer, width: int | None = None) -> str:
