@@ -50,6 +50,13 @@ def test_those_of_several_seeds_are_means(fake: ModuleType) -> None:
     assert found["pm_read_cycles_mean"] is None
 
 
+def test_of_one_seed_whose_runs_have_all_ended_nothing_is_a_mean(fake: ModuleType) -> None:
+    answer = indelible.compare(["silo"], ["hash", "btree"], seeds=2, crash=False)
+    del answer.runs["silo", "btree", None, 2]
+    assert answer.seeds_shown == (1,)
+    assert "the mean of those of the seeds" not in " ".join(answer.usage().split())
+
+
 def test_what_has_no_value_is_a_dash(fake: ModuleType) -> None:
     answer = indelible.compare(["native", "silo"], ["hash"], crash=False)
     answer.runs["native", "hash", None, 1].data["controllers"]["pm_read_cycles"]["mean"] = None
