@@ -15,6 +15,7 @@ import pytest
 import indelible
 from conftest import needs_core
 from indelible import experiment, pool, settings
+from indelible.text import sweep as sweep_text
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -283,3 +284,11 @@ def test_a_sweep_of_many_points_is_shown_in_time_that_follows_their_number(
         return Looked.times
 
     assert looks(40) == looks(10)
+
+
+def test_cores_that_vary_are_not_said_twice(fake: ModuleType) -> None:
+    varied = indelible.sweep(["silo"], ["hash"], {"cores": [8]})
+    assert " 8 cores" not in sweep_text.where(varied)
+    assert " 8 cores" in sweep_text.where(
+        indelible.sweep(["silo"], ["hash"], {"silo.entries": [4]}, cores=8)
+    )
