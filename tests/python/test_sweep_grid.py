@@ -153,6 +153,12 @@ def test_a_rival_without_a_value_leaves_it_open_who_is_ahead(fake: ModuleType) -
     assert shown[start + 3].split() == ["4", "-", "leaky", "1.08"]
 
 
+def test_what_has_not_ended_is_not_said_to_have_no_value(fake: ModuleType) -> None:
+    answer = without(one([*BOTH, "undo@x86"]), (("20", "4"), "silo"))
+    assert None in [lead for _, lead in leaders(answer).values()]
+    assert "none is said to be ahead" not in " ".join(str(answer).split())
+
+
 def test_nobody_is_ahead_of_who_has_none(fake: ModuleType) -> None:
     answer = one(BOTH)
     runs = {cell: Run(dict(run.data), run.experiment) for cell, run in answer.runs.items()}
