@@ -213,7 +213,7 @@ def loops(answer: Answer) -> list[dict[str, Any]]:
         add(row)
     for skipped in answer.data["skipped"]:
         for row in rows:
-            if row["fence"] == "sfence" and row["array_writes"] == skipped["array_writes"]:
+            if row["array_writes"] == skipped["array_writes"]:
                 add({**row, "variant": skipped["variant"]})
     return [*known.values()]
 

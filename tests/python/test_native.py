@@ -81,6 +81,18 @@ def test_each_loop_is_simulated_in_each_kind_of_memory(command: Command, fake: M
     assert row["ns_per_entry"] == pytest.approx(1e9 / (4.1e6 * 0.4 / 8))
 
 
+def test_what_is_missing_here_is_simulated_with_each_fence(fake: ModuleType) -> None:
+    for asked in (["sfence", "none"], ["none"]):
+        answer = native.logging(fences=asked)
+        # The canned rows have every fence, whichever was asked for.
+        answer.data["rows"] = [row for row in answer.rows if row["fence"] in asked]
+        fences: dict[str, set[str]] = {}
+        for loop in native.loops(answer):
+            fences.setdefault(loop["variant"], set()).add(loop["fence"])
+        here = {row["variant"] for row in answer.rows}
+        assert fences == {variant: {*asked} for variant in (*here, "movdir64b")}
+
+
 def test_what_cannot_be_simulated_is_refused_before_anything_is_measured(
     command: Command, fake: ModuleType
 ) -> None:
