@@ -13,6 +13,7 @@ import pytest
 
 import indelible
 from indelible import native, pool
+from indelible.plots import native as native_plot
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -132,6 +133,32 @@ def test_figures_are_drawn(command: Command, tmp_path: Path) -> None:
     svg = (tmp_path / "one.svg").read_text()
     assert "modelled, 8 MiB LLC" in svg
     assert "cached (not durable)" in svg
+
+
+def test_figures_have_the_numbers_of_the_rows(fake: ModuleType) -> None:
+    drawing = native_plot.figure(native.logging())
+    assert "A Processor (family 6, model 143), TSC 2.00 GHz;" in drawing.get_suptitle()
+    misses, times, speedups, sweep = drawing.axes
+    assert [label.get_text() for label in misses.get_xticklabels()] == ["cached log", "movnti4 log"]
+    # As modelled of an LLC of 8 MiB, and with one entry before a fence.
+    assert [bar.get_height() for bar in misses.patches] == [100, 0]
+    assert [*times.lines[0].get_ydata()] == [9, 809]
+    heights = {bars.get_label(): [bar.get_height() for bar in bars] for bars in speedups.containers}
+    assert heights == {
+        "published": [11.13, 5.06],
+        "here, xorshift": pytest.approx([809 / 9, 109 / 9]),
+        "here, rand": pytest.approx([889 / 89, 189 / 89]),
+    }
+    lines = {
+        line.get_label(): dict(zip(line.get_xdata(), line.get_ydata(), strict=True))
+        for line in sweep.lines
+    }
+    durable = {1: 809, 8: 109}
+    assert lines == {
+        "cached (not durable)": {1: 9, 8: 9},
+        "cached+clwb": durable,
+        "movnti4": durable,
+    }
 
 
 def test_an_interrupted_measurement_shows_what_it_has(
