@@ -8,6 +8,7 @@ import math
 import pickle
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from conftest import needs_core
 from indelible import papers, verbs
 from indelible.evaluation import Cell
 from indelible.papers import Paper
+from indelible.plots import reproduction as reproduction_plot
 from indelible.reproduction import Reproduction, Reproductions, reproduction, reproductions
 from indelible.results import Run
 
@@ -131,6 +133,39 @@ def test_rows_and_figure_of_claims(
         assert claim.what.split()[0] in drawing.read_text()
     words = "--plot", str(tmp_path / "silo.gif")
     assert command("reproduce", "silo", *words)[0] == 2
+
+
+def test_a_claim_is_drawn_where_its_numbers_are() -> None:
+    of = answer(papers.SILO, leave_out=1)
+    drawing = reproduction_plot.figure(replace(of, machine="tiny"))
+    assert drawing.get_suptitle() == f"{papers.SILO.title}, machine tiny"
+    orders, factors, changes = drawing.axes
+    whole = [row for row in of.rows if row["measured"] is not None]
+    assert len(whole) < len(of.rows)
+    for axes, units, origin in ((factors, ("x",), 1), (changes, ("%", "share"), 0)):
+        rows = [row for row in whole if row["unit"] in units]
+        names = [label.get_text() for label in axes.get_yticklabels()]
+        assert names == [row["what"] for row in rows]
+        # The first is at the top.
+        assert axes.get_ylim()[0] > axes.get_ylim()[1]
+        *drawn, line = axes.lines
+        assert [*line.get_xdata()] == [origin, origin]
+        for place, row in enumerate(rows):
+            low, high = row["published_range"]
+            middle = (low + high) / 2
+            parts = drawn[4 * place : 4 * place + 4]
+            across = [[middle, row["measured"]], [row["measured"]], [low, high], [middle]]
+            assert [[*part.get_xdata()] for part in parts] == across
+            assert {at for part in parts for at in part.get_ydata()} == {place}
+    assert [note.get_text() for note in orders.texts[:5]] == [*SPEED]
+    assert [line.get_xdata()[0] for line in orders.lines[:5]] == [
+        mean["value"] for row in whole[:1] for mean in row["measured"]
+    ]
+    points = Reproductions({"pm.tWRITE": ("1ns", "2ns")}, {("1ns",): of, ("2ns",): of})
+    varied = reproduction_plot.figure(points)
+    assert varied.get_suptitle().endswith("machine silo, at values of pm.tWRITE")
+    labels = [label.get_text() for label in varied.legends[0].get_texts()]
+    assert labels == ["published", "here, 1ns", "here, 2ns"]
 
 
 @pytest.mark.parametrize("paper", papers.PAPERS.values(), ids=papers.PAPERS)
