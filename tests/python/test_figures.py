@@ -14,6 +14,7 @@ import pytest
 import indelible
 from conftest import HERE, needs_core
 from indelible import plots
+from indelible.plots import causes as causes_plot
 from indelible.plots import comparison as comparison_plot
 from indelible.plots import native as native_plot
 from indelible.plots import reproduction as reproduction_plot
@@ -60,6 +61,38 @@ def test_figures_have_our_style_whatever_that_of_a_notebook_is(fake: ModuleType)
     with matplotlib.rc_context(theirs):
         assert plots.svg(comparison_plot.figure, answer) == ours
         assert matplotlib.rcParams["text.color"] == "white"
+
+
+def test_changes_are_drawn_where_they_move_what_they_are_of(fake: ModuleType) -> None:
+    pair = ["undo@x86", "silo"]
+    answer = indelible.why(pair, ["hash"], fields=["controller", "silo"])
+    bars, dots = causes_plot.figure(answer).axes
+    assert bars.get_xlabel() == "Throughput, silo over undo@x86"
+    seen = [point for point in answer.ranked() if answer.is_seen(point)]
+    fields = [*dict.fromkeys(answer.changes[point].field for point in seen)]
+    named = {
+        change.field: f"{change.field} ({change.before})" for change in answer.changes.values()
+    }
+    assert [label.get_text() for label in bars.get_yticklabels()] == [named[f] for f in fields]
+    # What moves most is at the top.
+    assert bars.get_ylim()[0] > bars.get_ylim()[1]
+    assert [*bars.lines[0].get_xdata()] == [answer.ratio()] * 2
+    told = {(note.get_text(), *note.xy) for note in bars.texts}
+    fills = {patch.get_x() + patch.get_width(): patch.get_facecolor()[0] for patch in bars.patches}
+    assert len(told) == len(fills) == len(seen) > len(fields)
+    for point in seen:
+        change = answer.changes[point]
+        (end,) = (x for said, x, _ in told if said == change.after and x == answer.ratio(point))
+        (fill,) = (fill for place, fill in fills.items() if place == pytest.approx(end))
+        assert fill == (0.55 if change.is_larger else 1.0)
+    drawn = [handle for handle in bars.containers if not handle.get_label().startswith("_")]
+    assert {bar.get_label(): bar.patches[0].get_facecolor()[0] for bar in drawn} == {
+        "smaller": 1.0,
+        "larger": 0.55,
+    }
+    for design, colour in zip(pair, plots.COLOURS, strict=False):
+        marks = {x for one in dots.lines if one.get_color() == colour for x in one.get_xdata()}
+        assert marks == {answer.effect(point, design) for point in seen}
 
 
 def test_values_of_a_sweep_do_not_overlap(fake: ModuleType) -> None:
