@@ -15,6 +15,8 @@ import indelible
 from conftest import needs_core
 from indelible import experiment, pool, probes
 from indelible.cli import main
+from indelible.plots import COLOURS
+from indelible.plots import probe as probe_plot
 from indelible.probing import Probed
 from indelible.settings import number
 from indelible.text import probe as probe_text
@@ -294,6 +296,27 @@ def test_files_are_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert curve[4 << 10] == pytest.approx(1, abs=0.1)
     assert curve[1 << 20] == pytest.approx(11, abs=0.1)
     assert curve[64 << 20] == pytest.approx(215.5, rel=0.01)
+
+
+def test_a_line_of_the_figure_has_the_points_of_its_curve() -> None:
+    answer = indelible.probe(["tiny", "hops"], ["latency", "bandwidth"], curves=True)
+    latency, bandwidth = probe_plot.figure(answer).axes
+    curves: dict[tuple[str, str, str], dict[int, float]] = {}
+    for point in answer.curves():
+        line = (point["curve"], point["machine"], point["series"])
+        curves.setdefault(line, {})[point["x"]] = point["value"]
+    for axes, curve in ((latency, "latency"), (bandwidth, "bandwidth")):
+        drawn = [dict(zip(one.get_xdata(), one.get_ydata(), strict=True)) for one in axes.lines]
+        assert drawn == [points for line, points in curves.items() if line[0] == curve]
+        machines = [line[1] for line in curves if line[0] == curve]
+        colours = [COLOURS[machine == "hops"] for machine in machines]
+        assert [one.get_color() for one in axes.lines] == colours
+    assert latency.get_ylabel() == "latency of a load (ns)"
+    assert bandwidth.get_ylabel() == "bandwidth (GB/s)"
+    shown = [label.get_text() for label in latency.get_xticklabels()]
+    assert shown[0] == "4 KiB"
+    assert 1 < len(shown) <= probe_plot.TICKS
+    assert shown[-1].endswith(" MiB")
 
 
 def test_an_interruption_leaves_what_had_ended(
