@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,15 +14,19 @@ import pytest
 
 from conftest import BUILT, needs_core
 from fidelity import __main__ as command
-from fidelity import document
+from fidelity import document, dpo, others, silo, write_sets
 from fidelity.catalog import ALL
-from fidelity.tables import Facts, Grid, Table, of_run, shown
+from fidelity.tables import Facts, Grid, Table, less, of_run, ratio, shown
 from indelible import pool
 from indelible.evaluation import Cell, throughput
 from indelible.experiment import Experiment, InputError
+from indelible.native import before_it_is_steady
 
 TABLES = [one for one in ALL if isinstance(one, Table)]
 FACTS = [one for one in ALL if isinstance(one, Facts)]
+
+#: The entries before the loop of cached logs is steady.
+WARMUP = before_it_is_steady(others.ITEMS, "linear")
 
 #: A document with two parts, one of which is long out of date.
 SHORT = """Before.
@@ -152,6 +158,57 @@ def test_a_number_that_is_rounded_to_nothing_has_no_sign() -> None:
         cell = Cell("silo", "hash", 1)
         entry = shown("{:+.0f} %", of_run(cell, lambda _row, value=value: value))
         assert entry.text(canned) == text
+    small = of_run(Cell("silo", "hash", 1), lambda _row: -0.05)
+    assert shown("{:+.2f}, {:+.1f}", small, small).text(canned) == "-0.05, -0.1"
+
+
+def test_a_design_is_so_many_times_as_fast_as_the_other() -> None:
+    def rows(cell: Cell) -> dict[str, Any]:
+        slow = cell.design == "undo@x86" or ("core.fenced_stores", "dispatch") in cell.settings
+        return canned(cell) | {"throughput_tx_per_s": 1e6 / (4 if slow else 1)}
+
+    assert {entry.text(rows) for entry in dpo._times("hops", "undo@x86")} == {"4.00"}
+    assert silo._gain("silo", 8).text(rows) == "4.00"
+
+
+def test_a_saving_is_the_opposite_and_a_ratio_is_of_the_first_over_the_second() -> None:
+    cell = Cell("silo", "hash", 1)
+    three, two = (of_run(cell, lambda _row, value=value: value) for value in (3.0, 2.0))
+    entry = shown("{:.1f}, {:.1f}, {:.2f}", less(three), ratio(three, two), less(two))
+    assert entry.text(canned) == "-3.0, 1.5, -2.00"
+
+
+def test_what_waits_most_is_first_and_what_is_little_or_other_is_not_named() -> None:
+    stalls = {"fence": 20, "commit_wait": 61, "other": 18, "lock": 1}
+    assert silo._stalls({"stalls": stalls}) == "commit wait 61, fence 20"
+
+
+def test_numbers_of_a_word_and_of_an_entry_are_those_of_the_rows() -> None:
+    def by_size(cell: Cell) -> dict[str, Any]:
+        # Sixteen times the words, in twenty times the time.
+        row = canned(cell)
+        row["throughput_tx_per_s"] = 1e6 / (20 if cell.larger == 16 else 1)
+        row["write_set"]["words_avg"] = 9.0 * cell.larger
+        row["design_counters"] = {"logs_generated": 900, "logs_merged": 200}
+        return row
+
+    assert write_sets.change(16).measure(by_size) == pytest.approx(100 * (16 / 20 - 1))
+    assert write_sets.logs_left(by_size(Cell("silo", "hash", 8))) == 700
+    # Ten stores of each of a thousand transactions, among sixty thousand operations.
+    assert write_sets._loads(canned(Cell("silo", "tpcc", 8))) == pytest.approx(50 / 60)
+    entry = others._nanoseconds("cached", 8, "dram")
+    (cell,) = entry.cells
+    assert entry.measure(canned) == pytest.approx(1e9 / (throughput(canned(cell)) * 8))
+    assert (cell.txs, cell.warmup) == (others.SIMULATED_ENTRIES // 8, WARMUP // 8)
+    assert [f"{others._Rounded(time)}" for time in (99.94, 100.2, 1234.5)] == [
+        "99.9",
+        "100",
+        "1,234",
+    ]
+
+
+def test_the_first_line_of_a_part_keeps_its_place() -> None:
+    assert document.parts(SHORT.replace("\nold\n", "\n\n    old\n\n"))["two"] == "    old"
 
 
 def test_replacing_is_idempotent_and_leaves_the_rest_alone() -> None:
@@ -269,6 +326,42 @@ def test_a_check_shows_what_differs_and_writes_nothing(
     assert command.main(["--check", "one"]) == 0
 
 
+def test_a_check_is_of_tables_alone_and_each_once(
+    small: Path,
+    fake: ModuleType,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = Cell("hops", "hash", 1, machine="silo", txs=20)
+    fact = Facts("other", "of it", [("hash", shown("{:.0f}", of_run(other, throughput)))] * 2)
+    monkeypatch.setattr(command, "ALL", (*command.ALL, fact))
+    assert command.main(["--list"]) == 0
+    counts = [line.split()[-1] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert counts == ["1", "2", "1", "1"]
+    assert command.main(["--check"]) == 1
+    assert {spec["design"] for _, spec in fake.asked} == {"silo"}
+    printed, told = capsys.readouterr()
+    assert told.startswith("fidelity: 2 runs in ")
+    assert printed.splitlines()[:2] == [f"--- {small}", "+++ measured"]
+    assert command.main(["one", "one"]) == 0
+    assert capsys.readouterr().out == "changed: one\n"
+    assert command.main([]) == 0
+    assert capsys.readouterr().err.startswith("fidelity: 3 runs in ")
+
+
+def test_a_marker_that_is_missing_is_told_before_the_runs(small: Path, fake: ModuleType) -> None:
+    small.write_text("")
+    assert command.main([]) == 2
+    assert fake.asked == []
+
+
+def test_a_page_that_stays_as_it_is_is_not_written(small: Path) -> None:
+    assert command.main([]) == 0
+    os.utime(small, (1, 1))
+    assert command.main([]) == 0
+    assert small.stat().st_mtime == 1
+
+
 def test_an_interruption_writes_nothing(
     small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +379,10 @@ def test_a_run_of_each_kind_comes_first_and_then_the_longest() -> None:
     asked.append(Experiment("lad", "hash", cores=8, txs=9_000))
     asked.append(Experiment("lad", "hash", cores=8, txs=9_001))
     assert command.order(asked) == [4, 2, 5, 1, 3, 0]
+    # So is one of each machine, and of each setting; without a length it is the usual one.
+    usual = Experiment("silo", "hash", txs=999)
+    kinds = [usual, replace(usual, machine="tiny"), replace(usual, settings=(("pm.tRP", "1ns"),))]
+    assert command.order([*kinds, replace(usual, txs=None)]) == [0, 1, 2, 3]
 
 
 @needs_core
