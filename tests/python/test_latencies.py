@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -113,6 +114,28 @@ def test_a_line_of_the_figure_is_a_distribution(fake: object) -> None:
     (legend,) = drawing.legends
     # A commit of `native` makes nothing durable, and takes no time.
     assert [text.get_text() for text in legend.get_texts()] == ["leaky! (not crash-safe)", "silo"]
+
+
+def test_panels_are_in_rows_and_say_of_what_their_axes_are(fake: object) -> None:
+    workloads = ["hash", "btree", "sqlite"]
+    answer = indelible.compare(["silo"], workloads, txs=1000, crash=False, latencies=True)
+    more = replace(answer, workloads=(*answer.workloads, "a", "b"))
+    for one, across, below in ((answer, 3, [True] * 3), (more, 4, [False, *[True] * 4])):
+        panels = [axes for axes in latencies_plot.figure(one).axes if axes.get_visible()]
+        columns = [axes.get_subplotspec().colspan.start for axes in panels]
+        assert columns == [index % across for index in range(len(one.workloads))]
+        assert [bool(axes.get_xlabel()) for axes in panels] == below
+        assert [bool(axes.get_ylabel()) for axes in panels] == [not place for place in columns]
+        # As many nines as the commits of a run can show.
+        shares = [label.get_text() for label in panels[0].get_yticklabels()]
+        assert shares == ["0 %", "90 %", "99 %", "99.9 %"]
+
+
+def test_who_is_durable_later_is_told_above_the_panels(fake: object) -> None:
+    for designs, is_told in ((["silo"], False), (["hops", "silo"], True)):
+        answer = indelible.compare(designs, ["hash"], crash=False, latencies=True)
+        said = latencies_plot.figure(answer).get_suptitle()
+        assert ("until the transaction is durable" in said) == is_told
 
 
 def test_the_legend_does_not_stand_in_the_title(fake: object) -> None:
