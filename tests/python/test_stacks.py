@@ -64,6 +64,29 @@ def test_every_stack_has_the_name_of_its_design(fake: object) -> None:
     assert len(axes.xaxis.get_minorticklocs()) == 3 * 3
 
 
+def test_names_stand_below_the_stacks_that_they_are_of(fake: object) -> None:
+    answer = indelible.compare(["native", "silo"], ["hash", "btree"], crash=False)
+    # Nothing of the second is known, in each workload and so in the mean.
+    for workload in answer.workloads:
+        del answer.runs["silo", workload, None, 1]
+    axes = stacks_plot.stalls_figure(answer).axes[0]
+    names = [label.get_text() for label in axes.get_xticklabels(minor=True)]
+    assert names == ["native†", "silo"] * 3
+    places = [*axes.xaxis.get_minorticklocs()]
+    heights = dict.fromkeys(places, 0.0)
+    for patch in axes.patches:
+        (place,) = (at for at in places if abs(at - patch.get_x() - patch.get_width() / 2) < 0.01)
+        heights[place] = max(heights[place], patch.get_y() + patch.get_height())
+    assert [height == pytest.approx(100) for height in heights.values()] == [True, False] * 3
+    assert [note.get_position() for note in axes.texts if note.get_text() == "-"]
+    marks = [note.xy[0] for note in axes.texts if note.get_text() == "-"]
+    assert marks == pytest.approx(places[1::2])
+    groups = [label.get_text() for label in axes.get_xticklabels()]
+    assert groups == ["hash", "btree", stacks.MEAN_LABEL]
+    (line,) = axes.lines
+    assert [*line.get_ydata()] == [100, 100]
+
+
 def test_the_legend_has_what_is_in_any_block(fake: object) -> None:
     answer = indelible.compare(["native", "silo"], ["hash"], cores=[1, 8], crash=False)
     for (_, _, cores, _), run in answer.runs.items():
