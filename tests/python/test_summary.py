@@ -453,6 +453,15 @@ def test_a_design_is_a_point_with_its_name(fake: ModuleType) -> None:
     ]
 
 
+def test_axes_say_what_they_show_and_where_it_is_better(fake: ModuleType) -> None:
+    for seeds, sure in ((1, ""), (2, ", 95 % intervals")):
+        axes, _ = drawn(compared(["undo@x86", "silo"], seeds=seeds))
+        across, up = axes.get_xlabel(), axes.get_ylabel()
+        assert across == "Throughput relative to undo@x86 (higher is better)"
+        assert up.split("\n") == ["PM writes relative to undo@x86", "(lower is better)"]
+        assert axes.get_title(loc="left").endswith(f"geometric means over hash, btree{sure}")
+
+
 def test_intervals_are_drawn_and_no_name_lies_on_them(fake: ModuleType) -> None:
     answer = compared(["undo@x86", "silo"], seeds=2)
     answer.runs["silo", "hash", None, 2].data["throughput_tx_per_s"] *= 1.01
