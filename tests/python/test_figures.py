@@ -13,7 +13,7 @@ import pytest
 
 import indelible
 from conftest import HERE, needs_core
-from indelible import plots
+from indelible import plots, text
 from indelible.plots import causes as causes_plot
 from indelible.plots import comparison as comparison_plot
 from indelible.plots import native as native_plot
@@ -50,6 +50,22 @@ def test_no_two_of_many_look_alike(fake: ModuleType, design: str) -> None:
     points = [(*look.values(),) for look in reproduction_plot.LOOKS[: len(many)]]
     for each in (looks, points, *([lines] if design == "silo" else [])):
         assert len({*each}) == len(many)
+
+
+def test_values_stand_on_bars_where_there_is_room(fake: ModuleType) -> None:
+    few = indelible.compare(["native", "silo"], ["hash", "btree"], crash=False)
+    (axes,) = comparison_plot.figure(few).axes
+    said = [text.ratio(few.ratio(("silo", name, None))) for name in few.workloads]
+    # Of the base the mean alone, since all of it is 1.00.
+    means = [text.ratio(few.gmean(design)) for design in few.designs]
+    assert [note.get_text() for note in axes.texts] == [means[0], *said, means[1]]
+    assert axes.get_title(loc="left").endswith("(higher is better)")
+    assert [*axes.lines[0].get_ydata()] == [1, 1]
+    many = tuple(f"workload-{index}" for index in range(12))
+    runs = {(d, name, *of): run for (d, w, *of), run in few.runs.items() for name in (w, *many)}
+    several = replace(few, workloads=(*few.workloads, *many), runs=runs)
+    (axes,) = comparison_plot.figure(several).axes
+    assert len(axes.texts) == 2
 
 
 def test_figures_have_our_style_whatever_that_of_a_notebook_is(fake: ModuleType) -> None:
