@@ -21,6 +21,7 @@ from indelible.plots import COLOURS
 from indelible.plots import sweep as sweep_plot
 from indelible.results import Run
 from indelible.sweeps import Sweep
+from indelible.text import sweep as sweep_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -273,6 +274,25 @@ def test_colours_are_as_far_from_one_on_both_sides(fake: ModuleType) -> None:
     dark, *_ = axes.texts
     assert (dark.get_text(), dark.get_color()) == ("0.25", "white")
     assert axes.texts[-1].get_color() == "black"
+
+
+def test_marks_in_cells_are_explained_above_them(fake: ModuleType) -> None:
+    answer = one(BOTH, seeds=2, normalize="leaky")
+    assert not any(mark in sweep_plot.figure(answer).get_suptitle() for mark in ("± 5 %", "agree"))
+    for run in (run for cell, run in answer.runs.items() if cell[1] == "silo" and cell[-1] == 2):
+        run.data["throughput_tx_per_s"] *= 1.3
+    drawing = sweep_plot.figure(replace(answer))
+    assert f"{text.UNSURE_MARK} 95 % interval wider than ± 5 %" in drawing.get_suptitle()
+    assert f"{sweep_text.DOUBT} the seeds do not agree" in drawing.get_suptitle()
+
+
+def test_where_designs_are_level_is_grey_and_not_without_a_value(fake: ModuleType) -> None:
+    ahead = panels(one(BOTH))["ahead"]
+    colours = {
+        said.get_text(): {*cell.get_facecolor()[:3]}
+        for cell, said in zip(ahead.patches, ahead.texts, strict=True)
+    }
+    assert colours["level"] == {float(sweep_plot.LEVEL_COLOUR)}
 
 
 def test_what_is_missing_is_left_white(fake: ModuleType) -> None:
