@@ -127,6 +127,51 @@ def test_without_campaigns_designs_are_untested(fake: ModuleType) -> None:
     assert "indelible crash" not in page.one("section", id="again").text
 
 
+def test_a_note_of_many_runs_is_told_once(fake: ModuleType) -> None:
+    answer = compared(cores=8)
+    for run in answer.runs.values():
+        run.data["notes"] = ["a note of all"]
+    answer.runs["silo", "hash", 8, 1].data["notes"] = ["a note of all", "a note of one"]
+    told = page_of(answer).one("section", id="ratios-table").text
+    assert (told.count("a note of all"), told.count("a note of one")) == (1, 1)
+
+
+def test_a_campaign_is_there_once_and_none_of_what_keeps_nothing(fake: ModuleType) -> None:
+    table, _ = page_of(compared(cores=[4, 8])).one("section", id="again").all("table")
+    assert [tuple(row[:2]) for row in cells(table)[1:]] == [
+        (design, workload) for workload in ("hash", "btree") for design in DESIGNS[1:]
+    ]
+
+
+def test_what_was_simulated_has_its_facts_and_what_it_accepts(fake: ModuleType) -> None:
+    page = page_of(compared())
+    design = next(page.one("section", id="designs").all("dl")).text
+    assert design == "paper A Paper, HPCA 2023 file crates/designs/src/silo.rs"
+    table = next(page.one("section", id="designs").all("table"))
+    assert cells(table)[1] == ["design.entries", "20", "Logs that a buffer holds. [1 to 4096]"]
+    machine = cells(page.one("section", id="machine").one("table"))[1]
+    about = "Entries of the write-pending queue. [1 to 4096]"
+    assert machine == ["controller.wpq", "64", "count", "Silo, Table II", about]
+
+
+def test_a_number_of_items_is_one_of_the_machine(fake: ModuleType) -> None:
+    page = page_of(compared(set={"workload.items": 1000}))
+    assert "workload.items=1000 (it was 400000)." in page.one("section", id="machine").text
+    for section in ("designs", "workloads"):
+        shown = [
+            row for table in page.one("section", id=section).all("table") for row in cells(table)
+        ]
+        assert "workload.items" not in [row[0] for row in shown]
+
+
+def test_the_seeds_of_a_page_are_those_of_its_numbers(fake: ModuleType) -> None:
+    answer = compared(cores=8, seeds=3)
+    runs = {cell: run for cell, run in answer.runs.items() if cell != ("silo", "hash", 8, 2)}
+    head = page_of(replace(answer, runs=runs, interrupted=True)).one("header").text
+    assert "seeds 1 simulator" in head
+    assert "interrupted: 29 of 30 runs had ended" in head
+
+
 def test_the_page_loads_nothing_and_has_no_id_twice(fake: ModuleType) -> None:
     is_alone(report.html(compared(latencies=True)), "comparison")
 
@@ -282,6 +327,8 @@ def test_writes_are_relative_to_a_design_that_writes(fake: ModuleType) -> None:
     )
     assert page.one("section", id="summary-table").one("h2").text.endswith("to undo@x86")
     assert [*page.one("figure", id="writes").all("svg")]
+    assert "all of undo@x86 = 100" in page.one("figure", id="writes").text
+    assert "all of native = 100" in page.one("figure", id="stalls").text
     # Of bounds alone nothing is.
     bounds = indelible.compare(["native"], ["hash"], crash=False)
     assert page_of(bounds).one("section", id="summary-table").one("h2").text.endswith("to native")
