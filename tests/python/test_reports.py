@@ -300,6 +300,18 @@ def test_two_fields_have_a_grid_each_and_one_of_who_is_ahead(fake: ModuleType) -
     assert len(cells(figure.one("table"))[0]) == 6
 
 
+def test_what_holds_of_all_tables_of_a_sweep_is_said_once(fake: ModuleType) -> None:
+    page = page_of(swept(PLANE))
+    section = page.one("section", id="values-table").text
+    assert section.count("machine silo · window core · domain adr · 8 cores · seed 1") == 1
+    assert page.text.count("whose geometric mean of throughput itself is highest") == 1
+    # With a field alone the machine is that of the table.
+    (said,) = (
+        one.text for one in page_of(swept()).one("section", id="values-table").all("caption")
+    )
+    assert said.startswith("machine silo · window core")
+
+
 def test_what_cannot_be_drawn_says_why(fake: ModuleType) -> None:
     figure = page_of(swept(PLANE | {"cores": [4, 8]})).one("figure")
     assert not [*figure.all("svg")]
@@ -416,6 +428,19 @@ def test_the_tables_of_why_are_those_of_the_terminal(fake: ModuleType) -> None:
     better = facts(page.one("section", id="better"))
     assert better["silo"] == ("most is gained by silo.entries=40 (1.21), silo.entries=10 (1.05)")
     assert "changes that move nothing by 2 %: 4" in section.text
+
+
+def test_the_notes_of_why_are_those_of_the_terminal(fake: ModuleType) -> None:
+    page = page_of(indelible.why(["hops", "silo"], ["hash"], seeds=2))
+    assert "* what a core waits for behind a fence" in page.one("section", id="stacks-table").text
+    told = page.one("section", id="changes-table").text
+    for note in (
+        "* each design relative to itself as it is; ratio: silo over hops†, both changed",
+        "* changes that move nothing by 2 %, or on which the seeds do not agree: 6",
+        "± 95 %: the widest confidence interval over 2 seeds is that of hops†",
+        "† hops: weaker durability: a commit returns before it is durable",
+    ):
+        assert told.count(note) == 1
 
 
 def test_every_change_is_behind_the_figure(fake: ModuleType) -> None:
