@@ -15,6 +15,7 @@ import pytest
 
 from conftest import HERE, needs_core
 from indelible import bundles, kept, pool
+from indelible.experiment import InputError
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -138,6 +139,26 @@ def test_a_value_of_another_kind_is_another_value() -> None:
     for then, now in ((1, True), (0, False), (2, 2.0)):
         (row,) = verified({"value": then}, {"value": now})["differences"]
         assert row == {"place": "value", "then": then, "now": now}
+
+
+def test_another_exit_code_is_another_answer() -> None:
+    manifest = {"command": ["run"], "simulator": kept.simulator(), "exit_code": 1, "seconds": 1.5}
+    found = bundles.verified(manifest, {"txs": 5}, {"txs": 5}, 0, 2.0004)
+    assert (found.passed, found["differences"]) == (False, [])
+    assert (found["seconds"], found["seconds_then"]) == (2.0, 1.5)
+    assert bundles.verified(manifest, {"txs": 5}, {"txs": 5}, 1, 2.0).passed
+
+
+def test_no_file_of_a_command_is_one_of_the_bundle_itself() -> None:
+    for name in ("bundle.json", "answer.json", "output.txt", "README.md", "inputs"):
+        words = ["compare", "--csv", f"elsewhere/{name}"]
+        with pytest.raises(InputError, match="cannot be a file of a bundle; name another"):
+            bundles.split(words, Path("it"))
+
+
+def test_the_readme_names_what_the_command_reads() -> None:
+    manifest = {"command": ["run"], "simulator": "it", "seconds": 1.5, "inputs": {"inputs/1/a": ""}}
+    assert bundles._readme(manifest).endswith("\n- `inputs/1/a`: read by the command\n")
 
 
 def test_what_is_of_the_host_is_no_part_of_an_answer() -> None:
