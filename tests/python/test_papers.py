@@ -180,6 +180,32 @@ def test_every_claim_has_a_number_or_an_order(paper: Paper) -> None:
         assert row["published"].split()[0] in shown
 
 
+def test_what_was_published_has_its_sign_and_its_ends() -> None:
+    published = [row["published"] for row in answer(papers.SSP).rows]
+    assert {"+75 %", "-45 %", "1.9x", "15 %"} <= {*published}
+    rows = csv.DictReader(answer(papers.HOPS).csv().splitlines())
+    (row,) = [row for row in rows if row["what"] == "HOPS over clwb and sfence"]
+    assert (row["published_low"], row["published_high"]) == ("1.2", "1.24")
+
+
+def test_seeds_that_vary_are_not_said_of_all_points() -> None:
+    one = answer(papers.SILO)
+    for seed, is_said in ((1, True), (2, False)):
+        points = {("1",): one, ("2",): replace(one, seed=seed)}
+        shown = reproductions(Reproductions({"field": ("1", "2")}, points), 100)
+        assert (" · seed 1 · " in shown) == is_said
+
+
+@needs_core
+def test_a_run_that_points_share_is_counted_once() -> None:
+    one = answer(papers.SILO)
+    plan = one.plan()
+    runs = {cell: Run(canned(cell), plan[cell]) for cell in [*plan][:3]}
+    part = replace(one, runs=runs, interrupted=True)
+    shown = reproductions(Reproductions({"field": ("1", "2")}, {("1",): part, ("2",): part}), 100)
+    assert shown.startswith(f"interrupted: 3 of {len({*plan.values()})} runs had ended\n")
+
+
 def test_what_was_not_run_is_not_measured() -> None:
     rows = answer(papers.LOC, leave_out=1).rows
     missing = [row["what"] for row in rows if row["measured"] is None]
