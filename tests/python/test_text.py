@@ -16,7 +16,9 @@ import pytest
 
 import indelible
 from indelible import text
+from indelible.changes import Change, Refused
 from indelible.cli import parser
+from indelible.text import causes as causes_text
 from indelible.text import run as run_text
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -358,3 +360,11 @@ def test_a_command_is_not_broken_within_quotes() -> None:
         # Each line but the last goes on, and none of them is within quotes.
         for line in shown.splitlines()[:-1]:
             shlex.split(line.removesuffix("\\"))
+
+
+def test_of_changes_that_were_not_run_one_more_than_are_named_is_counted(fake: ModuleType) -> None:
+    answer = indelible.why(["silo"], ["hash"], fields=["silo"])
+    refused = Refused(Change("machine", "pm.banks", "16", "8"), "too few")
+    for more, is_said in ((0, False), (1, True)):
+        many = replace(answer, refused=(refused,) * (causes_text.NAMED + more))
+        assert ("- not run, too: 1 more; --json has why" in str(many)) == is_said
