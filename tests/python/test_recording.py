@@ -14,6 +14,7 @@ import pytest
 import indelible
 from conftest import HERE, needs_core
 from indelible import InputError, cli, compiler
+from indelible.cli import record
 from indelible.recorder import shim
 from recorded import PRELUDE, Build, memories, needs_recorder, operations
 
@@ -483,6 +484,7 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
     ):
         assert cli.main(words) == 2
         assert refusal in capfd.readouterr().err
+    assert [*map(record._bytes, ("7B", "3KiB", "2MiB", "1GiB"))] == [7, 3072, 2 << 20, 1 << 30]
     assert cli.main(["cc"]) == 0
     assert "make CC='indelible cc'" in capfd.readouterr().out
 
