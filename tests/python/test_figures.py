@@ -111,6 +111,21 @@ def test_changes_are_drawn_where_they_move_what_they_are_of(fake: ModuleType) ->
         assert marks == {answer.effect(point, design) for point in seen}
 
 
+def test_places_of_values_are_in_one_unit(fake: ModuleType) -> None:
+    for values, places in (
+        (["512B", "1KiB", "2MiB", "1GiB"], [512, 1 << 10, 2 << 20, 1 << 30]),
+        (["500ps", "1ns", "2us", "1ms"], [0.5, 1, 2e3, 1e6]),
+        (["500MHz", "2GHz"], [0.5, 2]),
+    ):
+        assert sweep_plot._places(values) == pytest.approx(places)
+    for most, scale in ((30, "linear"), (40, "log")):
+        answer = indelible.sweep(["silo"], ["hash"], {"silo.entries": [4, 20, most]})
+        (axes,) = sweep_plot.figure(answer).axes
+        assert axes.get_xscale() == scale
+        label = "Throughput, higher is better\nrelative to silo.entries=4"
+        assert axes.get_ylabel() == label
+
+
 def test_values_of_a_sweep_do_not_overlap(fake: ModuleType) -> None:
     values = [1, 2, 3, *range(4, 60, 2)]
     answer = indelible.sweep(["silo"], ["hash"], {"txs": values})
