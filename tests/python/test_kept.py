@@ -16,7 +16,7 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import experiment
+from indelible import experiment, kept
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -130,6 +130,17 @@ def test_the_text_ends_with_what_was_taken(tmp_path: Path) -> None:
     swept = indelible.sweep(["silo"], ["queue"], {"seed": [1, 2, 3]}, **asked)
     assert ending(swept) == f"1 of 3 runs taken from {folder}"
     assert (swept.taken.count, swept.taken.of, swept.taken.folder) == (1, 3, folder)
+
+
+def test_what_is_never_kept_is_not_counted(tmp_path: Path) -> None:
+    job = experiment.Experiment("silo", "queue")
+    jobs = [
+        kept.KeptJob(job, tmp_path / "one.json", True),
+        kept.KeptJob(job, tmp_path / "two.json"),
+    ]
+    # Such as that of a design in Python.
+    assert str(kept.taken([*jobs, job], "runs")) == f"1 of 2 runs taken from {tmp_path}"
+    assert kept.taken([job], "runs") is None
 
 
 @needs_core
