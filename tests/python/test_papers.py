@@ -161,6 +161,11 @@ def test_a_claim_is_drawn_where_its_numbers_are() -> None:
     assert [line.get_xdata()[0] for line in orders.lines[:5]] == [
         mean["value"] for row in whole[:1] for mean in row["measured"]
     ]
+    # A range is a line, with its marker in the middle.
+    drawing = reproduction_plot.figure(answer(papers.HOPS))
+    ends = [[*line.get_xdata()] for axes in drawing.axes for line in axes.lines]
+    at = ends.index([1.20, 1.24])
+    assert ends[at + 1] == [pytest.approx(1.22)]
     points = Reproductions({"pm.tWRITE": ("1ns", "2ns")}, {("1ns",): of, ("2ns",): of})
     varied = reproduction_plot.figure(points)
     assert varied.get_suptitle().endswith("machine silo, at values of pm.tWRITE")
