@@ -111,6 +111,14 @@ def test_changes_are_drawn_where_they_move_what_they_are_of(fake: ModuleType) ->
         assert marks == {answer.effect(point, design) for point in seen}
 
 
+def test_fields_that_move_most_are_drawn(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = indelible.why(["undo@x86", "silo"], ["hash"], fields=["controller", "silo"])
+    most = answer.changes[answer.ranked()[0]]
+    monkeypatch.setattr(causes_plot, "TOP", 1)
+    labels = causes_plot.figure(answer).axes[0].get_yticklabels()
+    assert [label.get_text() for label in labels] == [f"{most.field} ({most.before})"]
+
+
 def test_places_of_values_are_in_one_unit(fake: ModuleType) -> None:
     for values, places in (
         (["512B", "1KiB", "2MiB", "1GiB"], [512, 1 << 10, 2 << 20, 1 << 30]),
