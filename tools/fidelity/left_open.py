@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fidelity.rivals import LONG, NO_BUFFER, RIVALS, SMALL, over
 from fidelity.tables import Entry, Facts, Grid, Table, of_run, said, shown
+from fidelity.write_sets import LEAN as LEAN_ALONE
 from fidelity.write_sets import logs_left
 from indelible.evaluation import (
     TXS,
@@ -119,8 +120,6 @@ def _left(workload: str, settings: str) -> Quantity:
     run = Cell("silo", workload, 8, said(settings), machine="silo", txs=TXS)
     return of_run(run, per_transaction(logs_left))
 
-
-LEAN_ALONE = "workload.rows=lean workload.index=array workload.rollback=0"
 
 PARTS = (
     Table("rivals.buffer", "what it moves whose the buffer on the DIMM is", BUFFER),

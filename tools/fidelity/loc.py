@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fidelity.tables import Entry, Facts, Grid, Table, labelled, of_all, of_run, said, shown
+from fidelity.tables import Entry, Facts, Grid, Table, each, labelled, of_all, of_run, said, shown
 from indelible.evaluation import TXS, Cell, Over, Quantity, counted, gmean, throughput
 from indelible.papers import LOC_WORKLOADS
 
@@ -124,8 +124,7 @@ def _degree(degree: int) -> list[Entry]:
 
 
 def _gain(cores: int, *settings: str) -> Entry:
-    gains = [over("ec-wal", "h-wal", cores, words).change() for words in settings]
-    return shown(", ".join(["{:.1f} %"] * len(gains)), *gains)
+    return each("{:.1f} %", [over("ec-wal", "h-wal", cores, words).change() for words in settings])
 
 
 def _gains(label: str, *settings: str, two: bool = False) -> list[Entry]:
