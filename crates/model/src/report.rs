@@ -179,7 +179,10 @@ mod tests {
         sets.count(&mut vec![Word(512), Word(8)]);
         assert_eq!((sets.stores, sets.words, sets.lines, sets.pages), (7, 6, 5, 4));
         assert_eq!((sets.transactions, sets.lines_max, sets.pages_max), (2, 3, 2));
+        sets.count(&mut vec![Word(0), Word(512), Word(1024), Word(1536)]);
+        assert_eq!((sets.transactions, sets.lines_max, sets.pages_max), (3, 4, 4));
     }
+
     #[test]
     fn an_access_is_counted_where_its_line_was() {
         let (pm, dram) = (Line(1), Line::of(DRAM_BASE));

@@ -186,6 +186,28 @@ fn commit_on_a_longer_way(design: &str, settings: &str, lines: u64) -> u64 {
     latency(200) - latency(100)
 }
 
+/// A pending line that left the last level is read from the overflow area, which takes longer.
+#[test]
+fn kiln_finds_a_line_in_the_overflow_area_later() {
+    let ended = |latency: u64| {
+        let line = format!(
+            "kiln scribble cores=1 llc.size=256B llc.assoc=2 l2.size=128B l2.assoc=2 \
+             l1d.size=128B l1d.assoc=2 design.redirect_latency={latency}"
+        );
+        let outcome = on(&line, |pm| {
+            pm.begin()?;
+            (0..12).for_each(|line| pm.store(at(line, 0), 1));
+            pm.load(at(0, 0));
+            pm.commit();
+            Ok(())
+        });
+        (outcome.report.cycles, counted(&outcome, "overflow_refetched"))
+    };
+    let ((soon, first), (late, second)) = (ended(0), ended(1_000));
+    assert!(first > 0 && first == second, "{first} and {second} lines");
+    assert!(late >= soon + 1_000, "{soon} and {late} cycles");
+}
+
 /// A commit goes from its core to a controller or back as often as it has messages that wait for
 /// each other, with one line that the core has. A software log asks again for each fence.
 #[test]
