@@ -455,7 +455,7 @@ def _fingerprint(design: type[Design]) -> str:
     texts += _parts.get(design, {}).values()
     if not texts:
         # Those from which it is derived stand in other cells of a notebook, or in other files.
-        own = design.__mro__[: design.__mro__.index(Design)]
+        own = [one for one in design.__mro__ if one not in Design.__mro__]
         texts = [text for one in own for text in _texts(one)]
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 

@@ -98,6 +98,21 @@ def test_what_a_class_is_derived_from_is_in_the_identity() -> None:
     assert first != other
     assert first == again
 
+    def mixed(wait: int) -> type[Design]:
+        class Waits:
+            def _late(self, at: int) -> int:
+                return at + wait
+
+        class Mixed(Design, Waits):
+            durability = "none"
+
+            def commit(self, tx: Tx, below: Below) -> int:
+                return self._late(tx.at)
+
+        return Mixed
+
+    assert run_of(mixed(0)).id != run_of(mixed(5000)).id
+
 
 def test_a_hook_that_is_replaced_is_in_the_identity() -> None:
     one = late(0)
