@@ -378,23 +378,27 @@ impl Oracle {
         }
     }
 
-    /// Checks a recovered image.
+    /// Checks a recovered image, and returns how many transactions of each core that stored
+    /// something it holds. Images of which these numbers agree hold the same transactions, since
+    /// each transaction depends on the one before on its core.
     ///
     /// # Errors
     /// The word that is wrong, and a sentence that says how.
-    pub fn check(&self, image: &Image<'_>) -> Result<(), (Word, String)> {
+    pub fn check(&self, image: &Image<'_>) -> Result<Vec<u64>, (Word, String)> {
         let candidates = self.candidates();
         let known = |word| !self.unpromised.contains(&word);
         let chains = self.chains.get_or_init(|| Chains::new(&candidates, known));
-        survivors::explain(&candidates, chains, &self.expected, image)
+        let there = survivors::explain(&candidates, chains, &self.expected, image)
             .map_err(|lost| (lost.word, self.explain_lost(&lost, &candidates)))?;
-        match self.unlike(image, |word| known(word) && !chains.have(word)) {
-            Some(word) => {
-                let (is, should) = (image.word(word), self.expected.word(word));
-                Err((word, self.explain(word, is, should)))
-            }
-            None => Ok(()),
+        if let Some(word) = self.unlike(image, |word| known(word) && !chains.have(word)) {
+            let (is, should) = (image.word(word), self.expected.word(word));
+            return Err((word, self.explain(word, is, should)));
         }
+        let mut held: Vec<u64> = self.promises.iter().map(|(_, of)| of.announced).collect();
+        for (tx, there) in candidates.iter().zip(there) {
+            held[usize::from(tx.core.0)] += u64::from(there && !tx.writes.is_empty());
+        }
+        Ok(held)
     }
 
     /// Returns the first word of data, among those for which `is_asked`, that an image holds

@@ -13,6 +13,7 @@ use crate::units::{Line, TxId};
 use crate::workload::{Pm, Program, Step};
 
 mod arrivals;
+mod inspected;
 mod overtaken;
 mod told;
 

@@ -64,7 +64,7 @@ impl Chains {
     }
 }
 
-/// Finds out whether a set of the candidates explains the words that they stored to.
+/// Returns which candidates are there: the largest set that explains the words that they stored to.
 ///
 /// # Errors
 /// A word that no set explains.
@@ -73,7 +73,7 @@ pub fn explain(
     chains: &Chains,
     base: &Contents,
     image: &Image<'_>,
-) -> Result<(), Lost> {
+) -> Result<Vec<bool>, Lost> {
     // For each candidate that was taken out: the candidate and the word because of which it was.
     let mut out: Vec<Option<(usize, Word)>> = vec![None; candidates.len()];
     loop {
@@ -103,7 +103,7 @@ pub fn explain(
             }
         }
         if !changed {
-            return Ok(());
+            return Ok(out.iter().map(Option::is_none).collect());
         }
     }
 }
@@ -211,6 +211,30 @@ mod tests {
         assert_eq!(may(&mut oracle), [true, true, true], "nothing is promised of that word");
         oracle.announce(A, TxId(1), &zeros()).expect("it was asked for");
         assert_eq!(may(&mut oracle), [false, true, true]);
+    }
+
+    /// A transaction that stored nothing, or was aborted, is in every image, and in none.
+    #[test]
+    fn an_image_holds_so_many_transactions_of_each_core() {
+        let mut oracle = asynchronous();
+        acknowledged(&mut oracle, A, 1, &[(W[0], 1)]);
+        oracle.announce(A, TxId(1), &zeros()).expect("it was asked for");
+        acknowledged(&mut oracle, A, 2, &[]);
+        acknowledged(&mut oracle, A, 3, &[(W[0], 3)]);
+        acknowledged(&mut oracle, B, 1, &[(W[1], 1)]);
+        running(&mut oracle, B, 2, &[(W[2], 2)]);
+        let mut held = |words: [u64; 3]| {
+            let mut durable = zeros();
+            for (word, value) in W.into_iter().zip(words) {
+                durable.set_word(word, value);
+                oracle.compare(word.line(), &durable);
+            }
+            oracle.check(&Image::over(&durable)).map_err(|(_, text)| text)
+        };
+        assert_eq!(held([1, 0, 0]), Ok(vec![1, 0]));
+        assert_eq!(held([3, 0, 0]), Ok(vec![2, 0]));
+        assert_eq!(held([1, 1, 0]), Ok(vec![1, 1]));
+        assert_eq!(held([3, 1, 0]), Ok(vec![2, 1]));
     }
 
     #[test]

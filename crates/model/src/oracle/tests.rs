@@ -131,14 +131,14 @@ fn a_line_that_only_recovery_wrote_is_compared() {
     let oracle = Oracle::new(&durable, 1, 2048, Durability::Synchronous).expect("room");
     for place in 0..8 {
         let mut image = Image::over(&durable);
-        assert_eq!(oracle.check(&image), Ok(()));
+        assert!(oracle.check(&image).is_ok());
         image.set_word(Word(16 + place), 5).expect("power");
         let (word, _) = oracle.check(&image).expect_err("nobody stored it");
         assert_eq!(word, Word(16 + place));
     }
     let mut image = Image::over(&durable);
     image.set_word(Word(256), 5).expect("power");
-    assert_eq!(oracle.check(&image), Ok(()), "logs are not data");
+    assert!(oracle.check(&image).is_ok(), "logs are not data");
 }
 
 #[test]

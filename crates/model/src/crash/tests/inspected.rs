@@ -1,0 +1,87 @@
+//! When a workload inspects its own data.
+
+use std::cell::RefCell;
+
+use super::*;
+
+/// A workload that remembers what it was to inspect.
+#[derive(Default)]
+struct Inspects {
+    images: RefCell<Vec<[u64; 2]>>,
+}
+
+impl Workload for Inspects {
+    fn populate(&mut self, _pm: &mut Pm<'_>) -> Step {
+        Ok(())
+    }
+
+    fn program(&self, _core: CoreId) -> Step<Box<dyn Program>> {
+        unreachable!("it does not run")
+    }
+
+    fn check(&self, image: &Image<'_>) -> Result<(), String> {
+        self.images.borrow_mut().push(DATA.map(|word| image.word(word)));
+        Ok(())
+    }
+}
+
+/// A campaign at whose power failures only the words of data may be other than 0.
+struct Cuts {
+    probe: Probe,
+    workload: Rc<Inspects>,
+}
+
+impl Cuts {
+    fn begin() -> Cuts {
+        let workload = Rc::new(Inspects::default());
+        let mut probe = of_transactions::<CAREFUL>(1, false);
+        probe.workload = Rc::clone(&workload) as Rc<dyn Workload>;
+        Cuts { probe, workload }
+    }
+
+    fn commit(&mut self, id: u64, stores: &[(Word, u64)]) {
+        let oracle = &mut self.probe.oracle;
+        oracle.begin(CoreId(0), TxId(id));
+        stores.iter().for_each(|&(word, value)| oracle.store(CoreId(0), word, value, u64::MAX));
+        oracle.committing(CoreId(0));
+    }
+
+    /// Cuts the power, and returns what the workload inspects then.
+    fn cut(&mut self, words: [u64; 2]) -> Vec<[u64; 2]> {
+        let mut durable = Contents::new(0, 4096).expect("room");
+        for (word, value) in DATA.into_iter().zip(words) {
+            durable.set_word(word, value);
+            self.probe.oracle.compare(word.line(), &durable);
+        }
+        self.probe.points += 1;
+        self.probe.recover(Cycle(0), Image::over(&durable));
+        assert!(self.probe.violations.is_empty(), "{:?}", self.probe.violations);
+        self.workload.images.take()
+    }
+}
+
+#[test]
+fn a_workload_inspects_each_set_of_transactions_that_survives() {
+    let mut cuts = Cuts::begin();
+    assert_eq!(cuts.cut([0, 0]), [[0, 0]]);
+    cuts.commit(1, &[(DATA[0], 1), (DATA[1], 1)]);
+    assert!(cuts.cut([0, 0]).is_empty(), "the same set");
+    assert_eq!(cuts.cut([1, 1]), [[1, 1]], "its commit is in flight");
+    assert_eq!(cuts.cut([0, 0]), [[0, 0]]);
+    assert_eq!(cuts.cut([1, 1]), [[1, 1]]);
+    cuts.probe.oracle.acknowledge(CoreId(0));
+    let zeros = Contents::new(0, 4096).expect("room");
+    cuts.probe.oracle.announce(CoreId(0), TxId(1), &zeros).expect("it was asked for");
+    assert!(cuts.cut([1, 1]).is_empty(), "it is the set that was there before");
+    // Another set may leave the same bytes.
+    cuts.commit(2, &[(DATA[1], 1)]);
+    assert_eq!(cuts.cut([1, 1]), [[1, 1]]);
+}
+
+/// What is stored outside of transactions changes unseen.
+#[test]
+fn a_workload_inspects_at_some_failures_whatever_they_leave() {
+    let mut cuts = Cuts::begin();
+    let times = (0..3 * INSPECT_EVERY).map(|_| cuts.cut([0, 0]).len()).sum::<usize>();
+    assert_eq!(times, 3);
+}
