@@ -91,8 +91,8 @@ def test_what_was_published_stands_beside_what_is_written(
 ) -> None:
     words = ["characterize", "--set", "workload.value=64", "--seed", "3", "--json"]
     answer = json.loads(command(*words)[1])
-    names = "workload lines_avg lines_max pages_avg pages_max words_avg stores_avg pm_share"
-    assert [*answer["rows"][0]] == [*names.split(), "published"]
+    names = "workload lines_avg lines_max pages_avg pages_max words_avg words_max"
+    assert [*answer["rows"][0]] == [*names.split(), "stores_avg", "pm_share", "published"]
     assert [row["workload"] for row in answer["rows"]] == ["btree-rand", "hash"]
     assert answer["rows"][0]["published"] == {"lines": 10, "pages": 6, "pages_max": 21}
     runs = [spec for kind, spec in fake.asked if kind == "run"]

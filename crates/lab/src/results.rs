@@ -183,6 +183,7 @@ fn write_set(report: &Report) -> Value {
         "pages_avg": average(sets.pages),
         "pages_max": sets.pages_max,
         "words_avg": average(sets.words),
+        "words_max": sets.words_max,
         "stores_avg": average(sets.stores),
     })
 }
@@ -281,6 +282,7 @@ mod tests {
             write_sets: WriteSets {
                 transactions: 101,
                 words: 277,
+                words_max: 278,
                 stores: 281,
                 lines: 283,
                 lines_max: 293,
@@ -370,6 +372,7 @@ mod tests {
                 "pages_avg": 307.0 / 101.0,
                 "pages_max": 311,
                 "words_avg": 277.0 / 101.0,
+                "words_max": 278,
                 "stores_avg": 281.0 / 101.0,
             },
             "energy_uj": 0.269,

@@ -15,6 +15,8 @@ pub struct WriteSets {
     pub transactions: u64,
     /// Distinct words written, over all transactions.
     pub words: u64,
+    /// The most distinct words of one transaction.
+    pub words_max: u64,
     /// Stores, over all transactions.
     pub stores: u64,
     /// Distinct lines written, over all transactions.
@@ -43,6 +45,7 @@ impl WriteSets {
             last = word;
         }
         self.words += distinct;
+        self.words_max = self.words_max.max(distinct);
         self.lines += lines;
         self.lines_max = self.lines_max.max(lines);
         self.pages += pages;
@@ -175,12 +178,13 @@ mod tests {
         sets.count(&mut words);
         assert!(words.is_empty());
         assert_eq!((sets.stores, sets.words, sets.lines, sets.pages), (5, 4, 3, 2));
-        assert_eq!((sets.lines_max, sets.pages_max), (3, 2));
+        assert_eq!((sets.words_max, sets.lines_max, sets.pages_max), (4, 3, 2));
         sets.count(&mut vec![Word(512), Word(8)]);
         assert_eq!((sets.stores, sets.words, sets.lines, sets.pages), (7, 6, 5, 4));
-        assert_eq!((sets.transactions, sets.lines_max, sets.pages_max), (2, 3, 2));
-        sets.count(&mut vec![Word(0), Word(512), Word(1024), Word(1536)]);
-        assert_eq!((sets.transactions, sets.lines_max, sets.pages_max), (3, 4, 4));
+        assert_eq!((sets.words_max, sets.lines_max, sets.pages_max), (4, 3, 2));
+        sets.count(&mut vec![Word(0), Word(512), Word(1024), Word(1536), Word(1537)]);
+        assert_eq!((sets.words_max, sets.lines_max, sets.pages_max), (5, 4, 4));
+        assert_eq!(sets.transactions, 3);
     }
 
     #[test]
