@@ -216,7 +216,7 @@ config! {
     /// The memory controllers, between the last-level cache and the memories.
     controller Controller {
         /// How many there are; lines are spread over them.
-        count "count" [], Unit::Count, 1, 1..=16, "ours";
+        count "count" [], Unit::Count, 1, 1..=16, "ours: one, where a source has no more";
         /// Bytes in a row that belong to the same controller.
         interleave "intlv_size" ["interleave"], Unit::Bytes, 4 * KIB, 64..=GIB, "ours: a page";
         /// The order in which waiting writes are served.
@@ -247,7 +247,8 @@ config! {
         /// design may rely on: for crash tests, not for measuring.
         jitter "arrival_jitter" ["jitter"], Unit::Time, 0, 0..=MAX_TIME, "ours: none";
         /// Write-backs that may wait at a controller whose WPQ is full, before misses wait too.
-        writebacks "writeback_buffer_size" ["writebacks"], Unit::Count, 16, 1..=4096, "ours";
+        writebacks "writeback_buffer_size" ["writebacks"], Unit::Count, 16, 1..=4096,
+            "ours: stated nowhere; what 64 and 512 change is in docs/fidelity/decisions.md";
         /// What survives a power failure: `media` (what the cells hold), `adr` (what a controller
         /// accepted), `eadr` (the caches too), `gpf` (what the device at the end of the link
         /// accepted; the caches too, as far as `flush_bytes` goes).
@@ -263,7 +264,8 @@ config! {
     /// The persistent memory of each controller.
     pm Pm {
         /// Bytes, over all controllers.
-        capacity "device_size" ["capacity"], Unit::Bytes, 4 * GIB, MIB..=(1 << 42), "ours";
+        capacity "device_size" ["capacity"], Unit::Bytes, 4 * GIB, MIB..=(1 << 42),
+            "ours: room for every workload; the host keeps only pages that are written";
         /// Bytes at the end of it that each core has for its log.
         log "log_size" ["log"], Unit::Bytes, 4 * MIB, KIB..=GIB, "ours: 4 MB as in FWB";
         /// Banks.
@@ -313,7 +315,8 @@ config! {
     /// The volatile memory of each controller.
     dram Dram {
         /// Bytes, over all controllers.
-        capacity "device_size" ["capacity"], Unit::Bytes, GIB, MIB..=(1 << 42), "ours";
+        capacity "device_size" ["capacity"], Unit::Bytes, GIB, MIB..=(1 << 42),
+            "ours: room for locks and for the volatile data of recorded programs";
         /// Banks.
         banks "banks_per_rank" ["banks"], Unit::Count, 16, 1..=1024, "gem5 DDR4_2400: 16";
         /// Bytes of a bank's row buffer.
