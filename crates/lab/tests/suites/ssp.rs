@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::{all_hold, resolve, run};
+use crate::programs::{at, counted, on};
 use model::design::{Shape, Structure};
+use model::units::PAGE_LINES;
 
 /// Programs over lines of several pages.
 const PROGRAMS: &[&str] = &[
@@ -158,4 +160,26 @@ fn there_are_slots_for_all_that_tlbs_hold() {
     }
     let tlbs = run("ssp array machine=silo cores=8 txs=1 design.slots=8192");
     assert_eq!(tlbs["design_counters"]["slots_exhausted"], 0, "and so many can be named");
+}
+
+/// A TLB of one page, so that any other page makes it lose the one that it has.
+const ONE_PAGE: &str = "tlb.entries=1 tlb.assoc=1 tlb.l2_entries=0 core.model=inorder";
+
+/// A page's slot is looked up in the last level if that has room for so many slots, and otherwise
+/// in DRAM, as a page without a slot is.
+#[test]
+fn slots_that_the_last_level_has_no_room_for_are_looked_up_in_dram() {
+    let cycles = |slots: u64| {
+        let line = format!("ssp scribble cores=1 {ONE_PAGE} dram.tRCD=1us design.l3_slots={slots}");
+        let outcome = on(&line, |pm| {
+            // The first page gets the first slot, and is looked up again when it comes back.
+            [0, 1, 0].into_iter().for_each(|page| _ = pm.load(at(PAGE_LINES * page, 0)));
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "tlb_misses"), 3);
+        outcome.report.cycles
+    };
+    let (none, one, two) = (cycles(0), cycles(1), cycles(2));
+    // DRAM takes 3 + 1,000 + 2 cycles, and the last level 4.
+    assert_eq!((none - one, one - two), (1_001, 0));
 }
