@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::{all_hold, resolve, run};
-use crate::programs::{at, counted, on};
+use crate::programs::{at, counted, on, store};
 use model::design::{Shape, Structure};
 use model::units::PAGE_LINES;
 
@@ -182,4 +182,31 @@ fn slots_that_the_last_level_has_no_room_for_are_looked_up_in_dram() {
     let (none, one, two) = (cycles(0), cycles(1), cycles(2));
     // DRAM takes 3 + 1,000 + 2 cycles, and the last level 4.
     assert_eq!((none - one, one - two), (1_001, 0));
+}
+
+/// A core that needs a page that is being consolidated waits for four ways, one after the other: of
+/// the copies, of the answer to the thread that makes them, of the thread's word that the journal
+/// may have the record, and of the news that the page is free.
+#[test]
+fn a_page_that_is_being_consolidated_is_free_after_four_ways() {
+    let cycles = |way: u64, again: bool| {
+        let line =
+            format!("ssp scribble cores=1 machine=silo {ONE_PAGE} controller.noc_latency={way}us");
+        let outcome = on(&line, move |pm| {
+            [0, 1, 0].into_iter().for_each(|page| _ = pm.load(at(PAGE_LINES * page, 0)));
+            store(pm, &[1], 1)?;
+            pm.work(100_000);
+            pm.load(at(PAGE_LINES, 0));
+            if again {
+                pm.load(at(0, 0));
+            }
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "consolidations"), 1);
+        assert_eq!(counted(&outcome, "fills_delayed"), u64::from(again));
+        outcome.report.cycles
+    };
+    let waits = |way| cycles(way, true) - cycles(way, false);
+    // A microsecond is 2,000 cycles.
+    assert_eq!(waits(2) - waits(1), 4 * 2_000);
 }
