@@ -210,3 +210,20 @@ fn a_page_that_is_being_consolidated_is_free_after_four_ways() {
     // A microsecond is 2,000 cycles.
     assert_eq!(waits(2) - waits(1), 4 * 2_000);
 }
+
+/// A page goes into the frame that has more of its lines, and stays where it is if both have half.
+#[test]
+fn a_page_is_consolidated_by_copying_the_fewer_lines() {
+    for (lines, copied, swapped) in [(31, 31, 0), (32, 32, 0), (33, 31, 1)] {
+        let outcome = on(&format!("ssp scribble cores=1 machine=silo {ONE_PAGE}"), move |pm| {
+            pm.begin()?;
+            (0..lines).for_each(|line| pm.store(at(PAGE_LINES - 1 + line, 0), 1));
+            pm.commit();
+            pm.load(at(0, 0));
+            pm.work(100_000);
+            Ok(())
+        });
+        let counts = ["consolidations", "lines_copied", "frames_swapped"];
+        assert_eq!(counts.map(|name| counted(&outcome, name)), [1, copied, swapped], "{lines}");
+    }
+}
