@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::common::{all_hold, resolve, run};
 use crate::programs::{at, counted, on, store};
 use model::design::{Shape, Structure};
+use model::meters::Stall;
 use model::units::PAGE_LINES;
 
 /// Programs over lines of several pages.
@@ -226,4 +227,27 @@ fn a_page_is_consolidated_by_copying_the_fewer_lines() {
         let counts = ["consolidations", "lines_copied", "frames_swapped"];
         assert_eq!(counts.map(|name| counted(&outcome, name)), [1, copied, swapped], "{lines}");
     }
+}
+
+/// What it takes to give a transaction up is waited for where the store waits that did not fit.
+#[test]
+fn a_core_whose_transaction_goes_on_in_software_waits_for_its_store() {
+    let stalls = |flip: u64| {
+        let line = format!(
+            "ssp scribble cores=1 machine=silo core.model=inorder design.write_set=1 \
+             design.flip={flip}"
+        );
+        let outcome = on(&line, |pm| {
+            pm.begin()?;
+            pm.store(at(0, 0), 1);
+            pm.work(100_000);
+            pm.store(at(PAGE_LINES, 0), 1);
+            pm.commit();
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "fallbacks"), 1);
+        [Stall::LogFull, Stall::Commit].map(|stall| outcome.report.stalls[stall as usize])
+    };
+    let ([at_once, none], [late, neither]) = (stalls(0), stalls(1_000));
+    assert_eq!((late - at_once, none, neither), (1_000, 0, 0));
 }
