@@ -2,6 +2,7 @@
 //! that survive (`kiln`, `loc-kiln`).
 
 use crate::common::{all_hold, crash, run, without_host};
+use crate::programs::{at, counted, on, store};
 use serde_json::Value;
 
 /// The row of a run without what names the design.
@@ -231,4 +232,33 @@ fn versions_of_clean_lines_leave_with_them() {
         )
     });
     all_hold(lines);
+}
+
+/// A line that comes down to the last level of Kiln is there after the time of the levels and of
+/// the write. The committed version before is written to memory only then, and the commit waits for
+/// that.
+#[test]
+fn a_line_comes_down_to_kilns_last_level_in_the_time_of_its_write() {
+    let latency = |write: u64| {
+        let line = format!(
+            "kiln scribble cores=1 core.width=1 l1d.size=64B l1d.assoc=1 l2.size=64B l2.assoc=1 \
+             controller.noc_latency=5us design.llc_write={write}"
+        );
+        let outcome = on(&line, |pm| {
+            pm.load(at(1, 0));
+            store(pm, &[1], 1)?;
+            pm.work(100_000);
+            pm.begin()?;
+            pm.store(at(0, 0), 2);
+            // The other line takes its place above the last level.
+            pm.load(at(1, 0));
+            pm.commit();
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "lines_came_down"), 1);
+        assert_eq!(counted(&outcome, "versions_waited_for_home"), 1);
+        outcome.report.commit_latency.max()
+    };
+    let more = latency(1_000) - latency(0);
+    assert_eq!(more, 2 * 1_000, "the line is written, and then the status");
 }
