@@ -3,6 +3,8 @@
 
 use crate::common::{all_hold, crash, run, without_host};
 use crate::programs::{at, counted, on, store};
+use model::meters::Class;
+use model::units::LINE_BYTES;
 use serde_json::Value;
 
 /// The row of a run without what names the design.
@@ -261,4 +263,25 @@ fn a_line_comes_down_to_kilns_last_level_in_the_time_of_its_write() {
     };
     let more = latency(1_000) - latency(0);
     assert_eq!(more, 2 * 1_000, "the line is written, and then the status");
+}
+
+/// A line that was in Kiln's overflow area and has come back to the last level is not brought home
+/// from there, too: that version is older.
+#[test]
+fn a_line_of_kiln_that_came_back_is_not_brought_home_from_the_overflow_area() {
+    let line = "kiln scribble cores=1 llc.size=256B llc.assoc=2 l2.size=128B l2.assoc=2 \
+                l1d.size=128B l1d.assoc=2";
+    let outcome = on(line, |pm| {
+        pm.begin()?;
+        // Three lines of a set of two, and the first one again.
+        [0, 2, 4, 0].into_iter().for_each(|line| pm.store(at(line, 0), 1));
+        pm.work(10_000);
+        pm.commit();
+        pm.work(10_000);
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "lines_overflowed"), 2);
+    assert_eq!(counted(&outcome, "overflow_refetched"), 1);
+    let home = outcome.report.meters.wpq_bytes[Class::HomeWriteBack as usize];
+    assert_eq!(home, LINE_BYTES, "the one that took its place");
 }
