@@ -285,3 +285,38 @@ fn a_line_of_kiln_that_came_back_is_not_brought_home_from_the_overflow_area() {
     let home = outcome.report.meters.wpq_bytes[Class::HomeWriteBack as usize];
     assert_eq!(home, LINE_BYTES, "the one that took its place");
 }
+
+/// A truncation writes a line in place that the caches do not have any more: its bytes are read
+/// from the log.
+#[test]
+fn a_line_that_left_the_caches_is_read_from_the_log_to_be_written_in_place() {
+    for design in ["h-wal", "ec-wal", "loc-wal design.sd=1"] {
+        let (design, more) = design.split_once(' ').unwrap_or((design, ""));
+        let from_the_log = |leaves: bool| {
+            let line = format!(
+                "{design} scribble cores=1 llc.size=256B l2.size=128B l1d.size=128B \
+                 pm.log_size=4KiB {more}"
+            );
+            let outcome = on(&line, move |pm| {
+                pm.begin()?;
+                pm.store(at(0, 0), 1);
+                if leaves {
+                    (1..8).for_each(|line| _ = pm.load(at(line, 0)));
+                }
+                pm.commit();
+                // The log is filled with versions of one line.
+                (0..20).try_for_each(|value| {
+                    pm.begin()?;
+                    pm.store(at(20, 0), value);
+                    pm.commit();
+                    Ok(())
+                })
+            });
+            assert_eq!(counted(&outcome, "evicted_running"), u64::from(leaves), "{design}");
+            assert!(counted(&outcome, "truncations") > 0, "{design}");
+            let report = outcome.report;
+            report.usage.pm_reads.count - report.accesses.in_pm
+        };
+        assert_eq!((from_the_log(false), from_the_log(true)), (0, 1), "{design}");
+    }
+}
