@@ -135,3 +135,20 @@ fn a_fence_waits_for_volatile_memory_beside_a_persist_buffer() {
         }
     }
 }
+
+/// A fence has the entries of HOPS's buffer sent, one a cycle.
+#[test]
+fn a_persist_buffer_sends_an_entry_a_cycle_when_it_is_asked_to() {
+    let waits = |lines: u64| {
+        let line = "undo@hops scribble cores=1 machine=silo design.drain=lazy \
+                    design.interval=1000000 design.entries=64 design.threshold=64";
+        let outcome = on(line, move |pm| {
+            (0..lines).for_each(|line| pm.store(at(line, 0), 1));
+            pm.work(100_000);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.stalls[Stall::Fence as usize]
+    };
+    assert_eq!(waits(31) - waits(1), 30);
+}
