@@ -152,3 +152,26 @@ fn a_persist_buffer_sends_an_entry_a_cycle_when_it_is_asked_to() {
     };
     assert_eq!(waits(31) - waits(1), 30);
 }
+
+/// BBB's buffer drains an entry a cycle, also when several stores a cycle come to it: of stores for
+/// which it has no room each waits a cycle longer than the one before.
+#[test]
+fn a_battery_backed_buffer_drains_an_entry_a_cycle() {
+    let waits = |more: u64| {
+        let line = "undo@bbb scribble cores=1 machine=silo core.width=8 design.entries=32 \
+                    design.threshold=50";
+        let outcome = on(line, move |pm| {
+            (0..47).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(100_000);
+            // One less than makes the buffer drain, and when these have left the others.
+            (0..15).for_each(|line| pm.store(at(line, 0), 1));
+            pm.work(100_000);
+            (15..32 + more).for_each(|line| pm.store(at(line, 0), 1));
+            pm.work(100_000);
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "buffer_full"), more);
+        outcome.report.stalls[Stall::LogFull as usize]
+    };
+    assert_eq!(waits(15) - waits(1), 14);
+}
