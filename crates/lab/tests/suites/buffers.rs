@@ -175,3 +175,31 @@ fn a_battery_backed_buffer_drains_an_entry_a_cycle() {
     };
     assert_eq!(waits(15) - waits(1), 14);
 }
+
+/// A buffer of DPO hears a way later that the controllers have room: behind a queue of one entry
+/// each write, and each fence, waits for the way there and for the way back.
+#[test]
+fn a_persist_buffer_hears_of_room_in_the_queue_a_way_later() {
+    let waits = |way: u64, lines: u64, fences: bool| {
+        let line = format!(
+            "undo@dpo scribble cores=1 machine=silo design.queue=1 controller.noc_latency={way}us"
+        );
+        let outcome = on(&line, move |pm| {
+            for line in 0..lines {
+                pm.store(at(line, 0), 1);
+                if fences {
+                    pm.order();
+                }
+            }
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.stalls[Stall::Fence as usize]
+    };
+    // A microsecond is 2,000 cycles.
+    for (fences, ways) in [(false, 2), (true, 4)] {
+        let each = |way| (waits(way, 11, fences) - waits(way, 1, fences)) / 10;
+        let more = each(2) - each(1);
+        assert_eq!((more + 1_000) / 2_000, ways, "{more} cycles, fences: {fences}");
+    }
+}
