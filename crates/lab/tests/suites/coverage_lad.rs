@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::{play, resolve, run};
+use crate::programs::{at, counted, on};
 use model::crash::{Campaign, Check, Points};
 use model::units::{CoreId, LINE_BYTES};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
@@ -130,4 +131,33 @@ fn undo_entries_of_lad_do_not_take_the_places_of_those_that_were_just_dropped() 
     let (few, many) = (lines(10), lines(60));
     assert!(many.1 > few.1 + 200, "{few:?}, {many:?}");
     assert!(many.0 - few.0 >= (many.1 - few.1) / 2, "{few:?}, {many:?}");
+}
+
+/// Jitter makes the way of a commit of LAD longer, too: here its line has come before.
+#[test]
+fn jitter_delays_the_commits_of_lad() {
+    let latencies = |jitter: u64| {
+        let line = format!(
+            "lad scribble cores=1 machine=silo l1d.size=64B l1d.assoc=1 \
+             controller.arrival_jitter={jitter}cycles"
+        );
+        let outcome = on(&line, |pm| {
+            for value in 0..8 {
+                pm.begin()?;
+                pm.store(at(0, 0), value);
+                pm.load(at(1, 0));
+                pm.work(100_000);
+                pm.commit();
+            }
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "lines_sent_on_leaving"), 8);
+        let latency = outcome.report.commit_latency;
+        (latency.min(), latency.max())
+    };
+    let (plain, (least, most)) = (latencies(0), latencies(1_000));
+    assert_eq!(plain.0, plain.1);
+    let range = plain.0..=plain.0 + 1_000;
+    assert!(range.contains(&least) && range.contains(&most), "{least} to {most} cycles");
+    assert!(most > least + 100, "{least} to {most} cycles");
 }
