@@ -161,3 +161,29 @@ fn jitter_delays_the_commits_of_lad() {
     assert!(range.contains(&least) && range.contains(&most), "{least} to {most} cycles");
     assert!(most > least + 100, "{least} to {most} cycles");
 }
+
+/// The words of a line that left the caches are read from the log once for each of the log's lines:
+/// a record of a whole line lies in two, and four words in one.
+#[test]
+fn a_redo_log_reads_each_line_of_its_log_once() {
+    for (record, lines) in [("line", 2), ("words", 1)] {
+        let line = format!(
+            "redo-log scribble cores=1 {SMALL_CACHES} design.entries=1 design.record={record}"
+        );
+        let outcome = on(&line, |pm| {
+            pm.begin()?;
+            (0..4).for_each(|word| pm.store(at(0, word), 1));
+            // The record of the other line takes the place of the first one in the log buffer.
+            pm.store(at(20, 0), 1);
+            (1..10).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(10_000);
+            pm.load(at(0, 0));
+            pm.work(10_000);
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "fetches_from_log"), 1, "{record}");
+        let report = outcome.report;
+        let from_the_log = report.usage.pm_reads.count - report.accesses.in_pm;
+        assert_eq!(from_the_log, lines, "{record}");
+    }
+}
