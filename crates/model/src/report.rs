@@ -181,6 +181,8 @@ mod tests {
         assert_eq!((sets.transactions, sets.lines_max, sets.pages_max), (2, 3, 2));
         sets.count(&mut vec![Word(0), Word(512), Word(1024), Word(1536)]);
         assert_eq!((sets.transactions, sets.lines_max, sets.pages_max), (3, 4, 4));
+        sets.count(&mut vec![Word(0)]);
+        assert_eq!((sets.transactions, sets.lines_max, sets.pages_max), (4, 4, 4));
     }
 
     #[test]
