@@ -184,7 +184,9 @@ mod tests {
         assert_eq!((sets.words_max, sets.lines_max, sets.pages_max), (4, 3, 2));
         sets.count(&mut vec![Word(0), Word(512), Word(1024), Word(1536), Word(1537)]);
         assert_eq!((sets.words_max, sets.lines_max, sets.pages_max), (5, 4, 4));
-        assert_eq!(sets.transactions, 3);
+        sets.count(&mut vec![Word(0)]);
+        assert_eq!((sets.words_max, sets.lines_max, sets.pages_max), (5, 4, 4));
+        assert_eq!(sets.transactions, 4);
     }
 
     #[test]

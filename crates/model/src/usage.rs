@@ -179,6 +179,18 @@ mod tests {
         assert_eq!((seen.sum, seen.full, seen.most), (10 * 3, 0, 3), "of the measured region");
     }
 
+    /// A queue that is full for a single cycle is full in that one.
+    #[test]
+    fn a_queue_may_be_full_for_one_cycle() {
+        let mut queue = Occupancy::new(1);
+        for at in [10, 20] {
+            queue.change(at, 1);
+            queue.change(at + 1, 0);
+        }
+        let seen = queue.until(30);
+        assert_eq!((seen.cycles, seen.sum, seen.full), (30, 2, 2));
+    }
+
     /// The region begins at the time of the last core: an event that was due earlier may come
     /// after.
     #[test]

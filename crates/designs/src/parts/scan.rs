@@ -239,4 +239,18 @@ mod tests {
         config.controller.count = 2;
         assert_eq!(time_to_wrap(&Shape::new(&config, 4), 65536), slow / 8);
     }
+
+    /// However many banks there are, a line takes the time of a burst on its controller's bus.
+    #[test]
+    fn the_bus_bounds_how_soon_banks_fill_the_log() {
+        let mut config = Config::default();
+        (config.pm.banks, config.pm.t_burst, config.core.frequency) =
+            (1 << 10, 8_000, 1_000_000_000);
+        let line = config.cycles(config.pm.t_burst);
+        for controllers in [1, 2] {
+            config.controller.count = controllers;
+            let cycles = time_to_wrap(&Shape::new(&config, 4), 65536);
+            assert_eq!(cycles, 65536 * line / controllers);
+        }
+    }
 }

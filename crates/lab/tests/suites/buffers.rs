@@ -135,3 +135,71 @@ fn a_fence_waits_for_volatile_memory_beside_a_persist_buffer() {
         }
     }
 }
+
+/// A fence has the entries of HOPS's buffer sent, one a cycle.
+#[test]
+fn a_persist_buffer_sends_an_entry_a_cycle_when_it_is_asked_to() {
+    let waits = |lines: u64| {
+        let line = "undo@hops scribble cores=1 machine=silo design.drain=lazy \
+                    design.interval=1000000 design.entries=64 design.threshold=64";
+        let outcome = on(line, move |pm| {
+            (0..lines).for_each(|line| pm.store(at(line, 0), 1));
+            pm.work(100_000);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.stalls[Stall::Fence as usize]
+    };
+    assert_eq!(waits(31) - waits(1), 30);
+}
+
+/// BBB's buffer drains an entry a cycle, also when several stores a cycle come to it: of stores for
+/// which it has no room each waits a cycle longer than the one before.
+#[test]
+fn a_battery_backed_buffer_drains_an_entry_a_cycle() {
+    let waits = |more: u64| {
+        let line = "undo@bbb scribble cores=1 machine=silo core.width=8 design.entries=32 \
+                    design.threshold=50";
+        let outcome = on(line, move |pm| {
+            (0..47).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(100_000);
+            // One less than makes the buffer drain, and when these have left the others.
+            (0..15).for_each(|line| pm.store(at(line, 0), 1));
+            pm.work(100_000);
+            (15..32 + more).for_each(|line| pm.store(at(line, 0), 1));
+            pm.work(100_000);
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "buffer_full"), more);
+        outcome.report.stalls[Stall::LogFull as usize]
+    };
+    assert_eq!(waits(15) - waits(1), 14);
+}
+
+/// A buffer of DPO hears a way later that the controllers have room: behind a queue of one entry
+/// each write, and each fence, waits for the way there and for the way back.
+#[test]
+fn a_persist_buffer_hears_of_room_in_the_queue_a_way_later() {
+    let waits = |way: u64, lines: u64, fences: bool| {
+        let line = format!(
+            "undo@dpo scribble cores=1 machine=silo design.queue=1 controller.noc_latency={way}us"
+        );
+        let outcome = on(&line, move |pm| {
+            for line in 0..lines {
+                pm.store(at(line, 0), 1);
+                if fences {
+                    pm.order();
+                }
+            }
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.stalls[Stall::Fence as usize]
+    };
+    // A microsecond is 2,000 cycles.
+    for (fences, ways) in [(false, 2), (true, 4)] {
+        let each = |way| (waits(way, 11, fences) - waits(way, 1, fences)) / 10;
+        let more = each(2) - each(1);
+        assert_eq!((more + 1_000) / 2_000, ways, "{more} cycles, fences: {fences}");
+    }
+}

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::{play, resolve, run};
+use crate::programs::{at, counted, on};
 use model::crash::{Campaign, Check, Points};
 use model::units::{CoreId, LINE_BYTES};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
@@ -130,4 +131,59 @@ fn undo_entries_of_lad_do_not_take_the_places_of_those_that_were_just_dropped() 
     let (few, many) = (lines(10), lines(60));
     assert!(many.1 > few.1 + 200, "{few:?}, {many:?}");
     assert!(many.0 - few.0 >= (many.1 - few.1) / 2, "{few:?}, {many:?}");
+}
+
+/// Jitter makes the way of a commit of LAD longer, too: here its line has come before.
+#[test]
+fn jitter_delays_the_commits_of_lad() {
+    let latencies = |jitter: u64| {
+        let line = format!(
+            "lad scribble cores=1 machine=silo l1d.size=64B l1d.assoc=1 \
+             controller.arrival_jitter={jitter}cycles"
+        );
+        let outcome = on(&line, |pm| {
+            for value in 0..8 {
+                pm.begin()?;
+                pm.store(at(0, 0), value);
+                pm.load(at(1, 0));
+                pm.work(100_000);
+                pm.commit();
+            }
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "lines_sent_on_leaving"), 8);
+        let latency = outcome.report.commit_latency;
+        (latency.min(), latency.max())
+    };
+    let (plain, (least, most)) = (latencies(0), latencies(1_000));
+    assert_eq!(plain.0, plain.1);
+    let range = plain.0..=plain.0 + 1_000;
+    assert!(range.contains(&least) && range.contains(&most), "{least} to {most} cycles");
+    assert!(most > least + 100, "{least} to {most} cycles");
+}
+
+/// The words of a line that left the caches are read from the log once for each of the log's lines:
+/// a record of a whole line lies in two, and four words in one.
+#[test]
+fn a_redo_log_reads_each_line_of_its_log_once() {
+    for (record, lines) in [("line", 2), ("words", 1)] {
+        let line = format!(
+            "redo-log scribble cores=1 {SMALL_CACHES} design.entries=1 design.record={record}"
+        );
+        let outcome = on(&line, |pm| {
+            pm.begin()?;
+            (0..4).for_each(|word| pm.store(at(0, word), 1));
+            // The record of the other line takes the place of the first one in the log buffer.
+            pm.store(at(20, 0), 1);
+            (1..10).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(10_000);
+            pm.load(at(0, 0));
+            pm.work(10_000);
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "fetches_from_log"), 1, "{record}");
+        let report = outcome.report;
+        let from_the_log = report.usage.pm_reads.count - report.accesses.in_pm;
+        assert_eq!(from_the_log, lines, "{record}");
+    }
 }

@@ -2,6 +2,9 @@
 //! that survive (`kiln`, `loc-kiln`).
 
 use crate::common::{all_hold, crash, run, without_host};
+use crate::programs::{at, counted, on, store};
+use model::meters::Class;
+use model::units::LINE_BYTES;
 use serde_json::Value;
 
 /// The row of a run without what names the design.
@@ -231,4 +234,89 @@ fn versions_of_clean_lines_leave_with_them() {
         )
     });
     all_hold(lines);
+}
+
+/// A line that comes down to the last level of Kiln is there after the time of the levels and of
+/// the write. The committed version before is written to memory only then, and the commit waits for
+/// that.
+#[test]
+fn a_line_comes_down_to_kilns_last_level_in_the_time_of_its_write() {
+    let latency = |write: u64| {
+        let line = format!(
+            "kiln scribble cores=1 core.width=1 l1d.size=64B l1d.assoc=1 l2.size=64B l2.assoc=1 \
+             controller.noc_latency=5us design.llc_write={write}"
+        );
+        let outcome = on(&line, |pm| {
+            pm.load(at(1, 0));
+            store(pm, &[1], 1)?;
+            pm.work(100_000);
+            pm.begin()?;
+            pm.store(at(0, 0), 2);
+            // The other line takes its place above the last level.
+            pm.load(at(1, 0));
+            pm.commit();
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "lines_came_down"), 1);
+        assert_eq!(counted(&outcome, "versions_waited_for_home"), 1);
+        outcome.report.commit_latency.max()
+    };
+    let more = latency(1_000) - latency(0);
+    assert_eq!(more, 2 * 1_000, "the line is written, and then the status");
+}
+
+/// A line that was in Kiln's overflow area and has come back to the last level is not brought home
+/// from there, too: that version is older.
+#[test]
+fn a_line_of_kiln_that_came_back_is_not_brought_home_from_the_overflow_area() {
+    let line = "kiln scribble cores=1 llc.size=256B llc.assoc=2 l2.size=128B l2.assoc=2 \
+                l1d.size=128B l1d.assoc=2";
+    let outcome = on(line, |pm| {
+        pm.begin()?;
+        // Three lines of a set of two, and the first one again.
+        [0, 2, 4, 0].into_iter().for_each(|line| pm.store(at(line, 0), 1));
+        pm.work(10_000);
+        pm.commit();
+        pm.work(10_000);
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "lines_overflowed"), 2);
+    assert_eq!(counted(&outcome, "overflow_refetched"), 1);
+    let home = outcome.report.meters.wpq_bytes[Class::HomeWriteBack as usize];
+    assert_eq!(home, LINE_BYTES, "the one that took its place");
+}
+
+/// A truncation writes a line in place that the caches do not have any more: its bytes are read
+/// from the log.
+#[test]
+fn a_line_that_left_the_caches_is_read_from_the_log_to_be_written_in_place() {
+    for design in ["h-wal", "ec-wal", "loc-wal design.sd=1"] {
+        let (design, more) = design.split_once(' ').unwrap_or((design, ""));
+        let from_the_log = |leaves: bool| {
+            let line = format!(
+                "{design} scribble cores=1 llc.size=256B l2.size=128B l1d.size=128B \
+                 pm.log_size=4KiB {more}"
+            );
+            let outcome = on(&line, move |pm| {
+                pm.begin()?;
+                pm.store(at(0, 0), 1);
+                if leaves {
+                    (1..8).for_each(|line| _ = pm.load(at(line, 0)));
+                }
+                pm.commit();
+                // The log is filled with versions of one line.
+                (0..20).try_for_each(|value| {
+                    pm.begin()?;
+                    pm.store(at(20, 0), value);
+                    pm.commit();
+                    Ok(())
+                })
+            });
+            assert_eq!(counted(&outcome, "evicted_running"), u64::from(leaves), "{design}");
+            assert!(counted(&outcome, "truncations") > 0, "{design}");
+            let report = outcome.report;
+            report.usage.pm_reads.count - report.accesses.in_pm
+        };
+        assert_eq!((from_the_log(false), from_the_log(true)), (0, 1), "{design}");
+    }
 }

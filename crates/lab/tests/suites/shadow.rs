@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::{all_hold, crash, resolve, run};
+use crate::programs::{at, on, store};
 use model::design::{Shape, Structure};
 use model::units::LINE_BYTES;
 
@@ -83,4 +84,24 @@ fn the_declared_hardware_is_what_the_design_keeps() {
     let bytes: Vec<u64> =
         (resolved.design.hardware)(&[], &shape).iter().map(Structure::bytes).collect();
     assert_eq!(bytes, [64 * 140 / 8, 64 * 76 / 8, 1024 * 40 / 8, 16]);
+}
+
+/// No store to a page asks for its line before the copy of the page has been read, also if it is
+/// not the store that had it copied: a line that is not there comes after that.
+#[test]
+fn every_store_to_a_page_waits_until_it_has_been_copied() {
+    let latency = |is_there: bool| {
+        let outcome = on("shadow-paging scribble cores=1 machine=silo", move |pm| {
+            pm.load(at(0, 0));
+            if is_there {
+                pm.load(at(1, 0));
+            }
+            pm.work(100_000);
+            store(pm, &[1, 1], 1)
+        });
+        outcome.report.commit_latency.max()
+    };
+    let (there, comes) = (latency(true), latency(false));
+    // A line comes from memory in more than 100 cycles.
+    assert!(comes >= there + 100, "{there} and {comes} cycles");
 }

@@ -5,7 +5,10 @@
 use std::collections::BTreeMap;
 
 use crate::common::{all_hold, resolve, run};
+use crate::programs::{at, counted, on, store};
 use model::design::{Shape, Structure};
+use model::meters::Stall;
+use model::units::PAGE_LINES;
 
 /// Programs over lines of several pages.
 const PROGRAMS: &[&str] = &[
@@ -158,4 +161,93 @@ fn there_are_slots_for_all_that_tlbs_hold() {
     }
     let tlbs = run("ssp array machine=silo cores=8 txs=1 design.slots=8192");
     assert_eq!(tlbs["design_counters"]["slots_exhausted"], 0, "and so many can be named");
+}
+
+/// A TLB of one page, so that any other page makes it lose the one that it has.
+const ONE_PAGE: &str = "tlb.entries=1 tlb.assoc=1 tlb.l2_entries=0 core.model=inorder";
+
+/// A page's slot is looked up in the last level if that has room for so many slots, and otherwise
+/// in DRAM, as a page without a slot is.
+#[test]
+fn slots_that_the_last_level_has_no_room_for_are_looked_up_in_dram() {
+    let cycles = |slots: u64| {
+        let line = format!("ssp scribble cores=1 {ONE_PAGE} dram.tRCD=1us design.l3_slots={slots}");
+        let outcome = on(&line, |pm| {
+            // The first page gets the first slot, and is looked up again when it comes back.
+            [0, 1, 0].into_iter().for_each(|page| _ = pm.load(at(PAGE_LINES * page, 0)));
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "tlb_misses"), 3);
+        outcome.report.cycles
+    };
+    let (none, one, two) = (cycles(0), cycles(1), cycles(2));
+    // DRAM takes 3 + 1,000 + 2 cycles, and the last level 4.
+    assert_eq!((none - one, one - two), (1_001, 0));
+}
+
+/// A core that needs a page that is being consolidated waits for four ways, one after the other: of
+/// the copies, of the answer to the thread that makes them, of the thread's word that the journal
+/// may have the record, and of the news that the page is free.
+#[test]
+fn a_page_that_is_being_consolidated_is_free_after_four_ways() {
+    let cycles = |way: u64, again: bool| {
+        let line =
+            format!("ssp scribble cores=1 machine=silo {ONE_PAGE} controller.noc_latency={way}us");
+        let outcome = on(&line, move |pm| {
+            [0, 1, 0].into_iter().for_each(|page| _ = pm.load(at(PAGE_LINES * page, 0)));
+            store(pm, &[1], 1)?;
+            pm.work(100_000);
+            pm.load(at(PAGE_LINES, 0));
+            if again {
+                pm.load(at(0, 0));
+            }
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "consolidations"), 1);
+        assert_eq!(counted(&outcome, "fills_delayed"), u64::from(again));
+        outcome.report.cycles
+    };
+    let waits = |way| cycles(way, true) - cycles(way, false);
+    // A microsecond is 2,000 cycles.
+    assert_eq!(waits(2) - waits(1), 4 * 2_000);
+}
+
+/// A page goes into the frame that has more of its lines, and stays where it is if both have half.
+#[test]
+fn a_page_is_consolidated_by_copying_the_fewer_lines() {
+    for (lines, copied, swapped) in [(31, 31, 0), (32, 32, 0), (33, 31, 1)] {
+        let outcome = on(&format!("ssp scribble cores=1 machine=silo {ONE_PAGE}"), move |pm| {
+            pm.begin()?;
+            (0..lines).for_each(|line| pm.store(at(PAGE_LINES - 1 + line, 0), 1));
+            pm.commit();
+            pm.load(at(0, 0));
+            pm.work(100_000);
+            Ok(())
+        });
+        let counts = ["consolidations", "lines_copied", "frames_swapped"];
+        assert_eq!(counts.map(|name| counted(&outcome, name)), [1, copied, swapped], "{lines}");
+    }
+}
+
+/// What it takes to give a transaction up is waited for where the store waits that did not fit.
+#[test]
+fn a_core_whose_transaction_goes_on_in_software_waits_for_its_store() {
+    let stalls = |flip: u64| {
+        let line = format!(
+            "ssp scribble cores=1 machine=silo core.model=inorder design.write_set=1 \
+             design.flip={flip}"
+        );
+        let outcome = on(&line, |pm| {
+            pm.begin()?;
+            pm.store(at(0, 0), 1);
+            pm.work(100_000);
+            pm.store(at(PAGE_LINES, 0), 1);
+            pm.commit();
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "fallbacks"), 1);
+        [Stall::LogFull, Stall::Commit].map(|stall| outcome.report.stalls[stall as usize])
+    };
+    let ([at_once, none], [late, neither]) = (stalls(0), stalls(1_000));
+    assert_eq!((late - at_once, none, neither), (1_000, 0, 0));
 }

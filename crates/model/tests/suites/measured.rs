@@ -1,11 +1,11 @@
 //! The measured region: the part of a run that is counted.
 
 use crate::common::{Watcher, at, card, config, on, try_on_design};
-use model::design::{Bare, Below, Card, Design, NoParams, NoRules, Progress, Setup, Tx};
+use model::design::{Abort, Bare, Below, Card, Design, NoParams, NoRules, Progress, Setup, Tx};
 use model::engine::Outcome;
 use model::meters::Stall;
 use model::report::Accesses;
-use model::units::DRAM_BASE;
+use model::units::{CoreId, Cycle, DRAM_BASE};
 use model::workload::{Pm, Ptr, Step};
 
 /// A design that counts commits, each of which takes 50 cycles.
@@ -198,4 +198,78 @@ fn a_thread_that_moves_takes_its_time() {
     let (at_once, slow) = (cycles(0), cycles(500));
     assert_eq!((at_once.1, slow.1), (2, 2));
     assert_eq!(slow.0 - at_once.0, 2 * 500);
+}
+
+/// A design whose begins and aborts take `TAKES` cycles: it says so at once, or has the core wait
+/// if it `WAITS`.
+struct Slow<const WAITS: bool, const TAKES: u64> {
+    asked: bool,
+}
+
+impl<const WAITS: bool, const TAKES: u64> Design for Slow<WAITS, TAKES> {
+    const CARD: Card = card("slow", "begins and aborts late");
+    const REVOKES: bool = true;
+    type Params = NoParams;
+    type Rules = NoRules;
+    /// Whether it is over with an abort, and not with a begin.
+    type Event = bool;
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Self>) -> Self {
+        Slow { asked: false }
+    }
+
+    fn begin(&mut self, tx: &Tx, below: &mut Below<bool>) -> Progress {
+        if !WAITS {
+            return Progress::Done(tx.at + TAKES);
+        }
+        below.at(tx.at + TAKES, false);
+        Progress::Wait
+    }
+
+    fn abort(&mut self, tx: &Tx, _by: Abort, below: &mut Below<bool>) -> Progress {
+        if !WAITS {
+            return Progress::Done(tx.at + TAKES);
+        }
+        if std::mem::replace(&mut self.asked, true) {
+            return Progress::Done(tx.at);
+        }
+        below.at(tx.at + TAKES, true);
+        Progress::Wait
+    }
+
+    fn event(&mut self, at: Cycle, is_abort: bool, below: &mut Below<bool>) {
+        if is_abort {
+            below.retry(CoreId(0), at);
+        } else {
+            below.wake(CoreId(0), at);
+        }
+    }
+}
+
+/// Returns for what a core waits whose transaction is aborted.
+fn stalls<const WAITS: bool, const TAKES: u64>() -> [u64; Stall::ALL.len()] {
+    let body = |pm: &mut Pm<'_>| -> Step {
+        pm.begin_abortable()?;
+        pm.store(at(1, 0), 7);
+        pm.abort();
+        Ok(())
+    };
+    let outcome = try_on_design::<Slow<WAITS, TAKES>>(&config(|_| ()), 1, None, (0, 1), body);
+    outcome.expect("the run ends").report.stalls
+}
+
+/// A core waits for the begin and for the abort of its transaction as it does for a commit.
+#[test]
+fn waits_for_a_begin_and_for_an_abort_are_waits_for_a_commit() {
+    let pairs = [
+        (stalls::<false, 100>(), stalls::<false, 1_100>()),
+        (stalls::<true, 100>(), stalls::<true, 1_100>()),
+    ];
+    for (short, long) in pairs {
+        for (stall, name) in Stall::ALL {
+            let more = long[stall as usize] - short[stall as usize];
+            assert_eq!(more, if stall == Stall::Commit { 2 * 1_000 } else { 0 }, "{name}");
+        }
+    }
 }
