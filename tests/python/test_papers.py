@@ -191,6 +191,21 @@ def test_every_claim_has_a_number_or_an_order(paper: Paper) -> None:
         assert row["published"].split()[0] in shown
 
 
+@pytest.mark.parametrize("paper", papers.PAPERS.values(), ids=papers.PAPERS)
+def test_a_claim_is_measured_on_what_it_names(paper: Paper) -> None:
+    for claim in paper.claims:
+        cores = {str(cell.cores) for cell in claim.cells}
+        if said := re.search(r"(\d+) (core|thread)s?\b", claim.what):
+            assert cores == {said[1]}, claim.what
+        assert len(cores) == 1
+        name = claim.what.partition(" ")[0].lower()
+        of = {"btree", "rbtree", "memcached", "vacation"} & {name}
+        workloads = {cell.workload.partition("-")[0] for cell in claim.cells}
+        assert not of or of == workloads, claim.what
+        if said := re.search(r"writes of (\w+)", claim.what):
+            assert {dict(cell.settings)["pm.tWRITE"] for cell in claim.cells} == {said[1]}
+
+
 def test_what_was_published_has_its_sign_and_its_ends() -> None:
     published = [row["published"] for row in answer(papers.SSP).rows]
     assert {"+75 %", "-45 %", "1.9x", "15 %"} <= {*published}
