@@ -29,6 +29,7 @@ TWICE = ["--set", "design.entries=4", "--set", "silo.entries=4"]
 def test_values_are_lists_and_ranges() -> None:
     assert settings.values("f", "1,2, 4,2") == ("1", "2", "4")
     assert settings.values("f", "8:32:8") == ("8", "16", "24", "32")
+    assert settings.values("f", "8:30:8") == ("8", "16", "24")
     assert settings.values("f", "50ns:120ns:50ns,1us") == ("50ns", "100ns", "1us")
     assert settings.values("f", "2pJ/bit:4pJ/bit:1pJ/bit") == ("2pJ/bit", "3pJ/bit", "4pJ/bit")
     assert settings.values("f", "0.5:1:0.25") == ("0.5", "0.75", "1")
