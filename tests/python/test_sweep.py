@@ -139,6 +139,13 @@ def test_a_section_may_be_the_name_of_a_design_or_a_workload(
     assert fake.asked[-1][1]["settings"] == {"design.entries": "9"}
 
 
+def test_the_number_of_items_is_a_field_of_every_machine() -> None:
+    for kind in ("design", "order", "machine-preset"):
+        settings.require_effect((("workload.items", "9"),), "it", kind)
+        with pytest.raises(indelible.InputError, match=r"^workload\.order changes nothing here"):
+            settings.require_effect((("workload.order", "9"),), "it", kind)
+
+
 @pytest.mark.parametrize(
     "words",
     [
