@@ -175,6 +175,21 @@ def test_where_a_command_runs_is_named_from_within_its_bundle() -> None:
         assert found.words == ["run"]
 
 
+def test_a_file_that_a_flag_names_goes_along_whatever_it_is_called() -> None:
+    Path("bare").touch()
+    for flag in ("--sql", "--ycsb", "--replay"):
+        found = bundles.split(["run", flag, "bare"], Path("it"))
+        assert found.words == found.own == ["run", flag, "./inputs/1/bare"]
+        assert found.inputs == {"inputs/1/bare": Path("bare").absolute()}
+
+
+def test_what_a_command_writes_is_in_the_bundle_and_not_done_again() -> None:
+    for name in ("run", "compare", "why", "sweep", "reproduce", "crash", "litmus", "characterize"):
+        for flag in ("--plot", "--csv", "--table", "--report"):
+            found = bundles.split([name, flag, "some/it"], Path("b"))
+            assert (found.words, found.own) == ([name], [name, flag, "it"])
+
+
 def test_what_is_of_the_host_is_no_part_of_an_answer() -> None:
     of_host = {"host": {"seconds": 2.0}, "seconds": 1.5, "points_per_s": 300.0}
     assert verified({"points": 9}, {"points": 9, **of_host}).passed
@@ -316,6 +331,18 @@ def test_a_design_goes_along_from_anywhere_in_a_list() -> None:
     mine = "./inputs/1/mine.py"
     assert found.words == ["compare", "--designs", f"silo,{mine},{mine},undo@{mine}"]
     assert [*found.inputs] == ["inputs/1/mine.py"]
+
+
+@needs_core
+def test_a_machine_file_goes_along_with_those_that_its_bases_extend() -> None:
+    bases = {"own/far": "../shared/near.toml", "shared/near": "base.toml", "shared/base": "silo"}
+    for name, base in bases.items():
+        path = Path(f"{name}.toml")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'extends = "{base}"\n', encoding="utf-8")
+    found = bundles.split(["run", "--machine", "own/far.toml"], Path("it"))
+    assert found.words == ["run", "--machine", "./inputs/1/own/far.toml"]
+    assert sorted(found.inputs) == sorted(f"inputs/1/{name}.toml" for name in bases)
 
 
 @needs_core
