@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+
+import pytest
 
 import indelible
 from conftest import needs_core, refused
@@ -15,6 +19,9 @@ if TYPE_CHECKING:
     from indelible.design import Below, Store, Tx
 
 pytestmark = needs_core
+
+#: What a class of a test takes from its module.
+LATE = 0
 
 
 def late(wait: int) -> type[Design]:
@@ -86,6 +93,62 @@ def test_what_a_class_takes_from_around_it_is_in_the_identity() -> None:
     ids = {run_of(late(wait)).id for wait in (0, 5000)}
     assert len(ids) == 2
     assert run_of(late(0)).id in ids
+
+
+def by_default(wait: int) -> type[Design]:
+    class Late(Design):
+        durability = "none"
+
+        def commit(self, tx: Tx, below: Below, wait: int = wait) -> int:
+            return tx.at + wait
+
+    return Late
+
+
+def by_keyword(wait: int) -> type[Design]:
+    class Late(Design):
+        durability = "none"
+
+        def commit(self, tx: Tx, below: Below, *, wait: int = wait) -> int:
+            return tx.at + wait
+
+    return Late
+
+
+def of_the_class(wait: int) -> type[Design]:
+    class Late(Design):
+        durability = "none"
+
+        @classmethod
+        def late(cls, at: int) -> int:
+            return at + wait
+
+        def commit(self, tx: Tx, below: Below) -> int:
+            return self.late(tx.at)
+
+    return Late
+
+
+@pytest.mark.parametrize("make", [by_default, by_keyword, of_the_class])
+def test_whatever_a_method_takes_its_values_from_is_in_the_identity(
+    make: Callable[[int], type[Design]],
+) -> None:
+    ids = [run_of(make(wait)).id for wait in (0, 5000, 0)]
+    assert ids[0] == ids[2] != ids[1]
+
+
+def test_what_a_class_takes_from_its_module_is_in_the_identity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Late(Design):
+        durability = "none"
+
+        def commit(self, tx: Tx, below: Below) -> int:
+            return tx.at + LATE
+
+    first = run_of(Late).id
+    monkeypatch.setattr(sys.modules[__name__], "LATE", 5000)
+    assert run_of(Late).id != first
 
 
 def test_what_a_class_is_derived_from_is_in_the_identity() -> None:
