@@ -96,6 +96,11 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ("async def evict(self, evict, below): yield", "`evict` is `async`, and is called as"),
         ("def store(self, store, below): 1 / 0", ":4: in store: ZeroDivisionError: division by"),
         (
+            "def store(self, store, below):\n"
+            "    error = ValueError('one\\n  two'); error.__notes__ = ['three']; raise error",
+            ":5: in store: ValueError: one two: three",
+        ),
+        (
             "def store(self, store, below): self.rules.x",
             "AttributeError: there is no `x`; there are: ",
         ),
@@ -183,6 +188,13 @@ def test_mistakes_are_one_line_that_says_where(write: Write, body: str, told: st
     assert told in said
     assert "\n" not in said
     assert "d.py" in said or "give_up" in body
+
+
+def test_a_mistake_in_what_is_imported_is_not_one_of_the_importing_line(write: Write) -> None:
+    path = write("import part")
+    Path(path).with_name("part.py").write_text("\n\ndef x(:\n", encoding="utf-8")
+    told = ":4: in D: SyntaxError: invalid syntax (part.py, line 3)"
+    assert refused(lambda: indelible.explain(path)) == f"{path}{told}"
 
 
 def test_what_could_be_durable_may_be_answered_one_by_one(write: Write) -> None:
