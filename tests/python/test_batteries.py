@@ -6,7 +6,12 @@ import json
 from collections.abc import Callable
 from types import ModuleType
 
+import pytest
+
 import indelible
+from indelible import experiment
+from indelible.batteries import Saved, saved
+from indelible.experiment import Experiment, InputError
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -50,3 +55,28 @@ def test_a_battery_is_of_a_design_s_own_settings(command: Command, fake: ModuleT
     fake.batteries.clear()
     command("battery", "--designs", "silo", *words)
     assert [asked["settings"] for asked in fake.batteries] == [[own, shared]]
+
+
+def test_what_is_saved_is_the_most_of_each_kind_or_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = {"8": {"bytes": 500, "energy_uj": 9.0}, "16": {"bytes": 700, "energy_uj": 3.0}}
+
+    def batteries(
+        designs: list[str], machine: str, cores: int, settings: tuple[tuple[str, str], ...]
+    ) -> dict:
+        (value,) = dict(settings).values()
+        if value not in rows:
+            raise InputError("no such machine")
+        return {"saved": [rows[value]]}
+
+    monkeypatch.setattr(experiment, "batteries", batteries)
+
+    def of(*values: str) -> Saved | None:
+        runs = [Experiment("lad", "hash", settings=(("controller.wpq", one),)) for one in values]
+        return saved(runs, 2)
+
+    assert of("8", "16") == Saved(700, 9.0)
+    assert of("8") == Saved(500, 9.0)
+    # The runs that are not known may be those that save the most.
+    assert of("8", "none") is None

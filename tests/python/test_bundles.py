@@ -161,6 +161,35 @@ def test_the_readme_names_what_the_command_reads() -> None:
     assert bundles._readme(manifest).endswith("\n- `inputs/1/a`: read by the command\n")
 
 
+def test_how_long_a_command_took_is_told_to_the_millisecond() -> None:
+    Path("it").mkdir()
+    bundles.write(Path("it"), bundles.Words(["run"], ["run"], {}), {}, "done", 0, 1.23456)
+    assert manifest_of()["seconds"] == 1.235
+
+
+def test_where_a_command_runs_is_named_from_within_its_bundle() -> None:
+    Path("scheduler.json").touch()
+    for said, own in (("scheduler.json", "../scheduler.json"), ("tcp://a:1", "tcp://a:1")):
+        found = bundles.split(["run", "--dask", said, "--keep=answers"], Path("it"))
+        assert found.own == ["run", "--dask", own, "--keep=../answers"]
+        assert found.words == ["run"]
+
+
+def test_a_file_that_a_flag_names_goes_along_whatever_it_is_called() -> None:
+    Path("bare").touch()
+    for flag in ("--sql", "--ycsb", "--replay"):
+        found = bundles.split(["run", flag, "bare"], Path("it"))
+        assert found.words == found.own == ["run", flag, "./inputs/1/bare"]
+        assert found.inputs == {"inputs/1/bare": Path("bare").absolute()}
+
+
+def test_what_a_command_writes_is_in_the_bundle_and_not_done_again() -> None:
+    for name in ("run", "compare", "why", "sweep", "reproduce", "crash", "litmus", "characterize"):
+        for flag in ("--plot", "--csv", "--table", "--report"):
+            found = bundles.split([name, flag, "some/it"], Path("b"))
+            assert (found.words, found.own) == ([name], [name, flag, "it"])
+
+
 def test_what_is_of_the_host_is_no_part_of_an_answer() -> None:
     of_host = {"host": {"seconds": 2.0}, "seconds": 1.5, "points_per_s": 300.0}
     assert verified({"points": 9}, {"points": 9, **of_host}).passed
@@ -292,6 +321,28 @@ def test_what_a_command_reads_goes_along(real: Command, tmp_path: Path) -> None:
     assert (code, "the same: " in shown) == (0, True), shown
     ratio = next(line.split()[2] for line in alone.splitlines() if line.startswith("hash"))
     assert ratio in Path("moved/output.txt").read_text(encoding="utf-8")
+
+
+@needs_core
+def test_a_design_goes_along_from_anywhere_in_a_list() -> None:
+    shutil.copyfile(UNDO_LOG, "mine.py")
+    asked = "silo, ./mine.py , mine.py,undo@./mine.py"
+    found = bundles.split(["compare", "--designs", asked], Path("it"))
+    mine = "./inputs/1/mine.py"
+    assert found.words == ["compare", "--designs", f"silo,{mine},{mine},undo@{mine}"]
+    assert [*found.inputs] == ["inputs/1/mine.py"]
+
+
+@needs_core
+def test_a_machine_file_goes_along_with_those_that_its_bases_extend() -> None:
+    bases = {"own/far": "../shared/near.toml", "shared/near": "base.toml", "shared/base": "silo"}
+    for name, base in bases.items():
+        path = Path(f"{name}.toml")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'extends = "{base}"\n', encoding="utf-8")
+    found = bundles.split(["run", "--machine", "own/far.toml"], Path("it"))
+    assert found.words == ["run", "--machine", "./inputs/1/own/far.toml"]
+    assert sorted(found.inputs) == sorted(f"inputs/1/{name}.toml" for name in bases)
 
 
 @needs_core

@@ -60,9 +60,11 @@ def test_what_one_begins_with_says_what_to_do_next(mine: str) -> None:
     assert "there is no directory" in refused(lambda: indelible.new("design", "no/x"))
     assert "a section `core`" in refused(lambda: indelible.new("design", "core"))
     assert "there is a `hash` already" in refused(lambda: indelible.new("design", "hash"))
+    assert "there is a `loc_kiln` already" in refused(lambda: indelible.new("design", "loc_kiln"))
     answer = indelible.new("design", "my-log")
     assert answer.json() == {"file": "./my-log.py", "design": "MyLog", "kind": "design"}
     assert "--design ./my-log.py" in str(answer)
+    assert indelible.new("design", "ourUndo_log").design == "OurUndoLog"
     assert indelible.explain(answer.file)["file"] == answer.file
 
 

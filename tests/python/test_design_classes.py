@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import pytest
+
 import indelible
 from conftest import needs_core, refused
-from indelible.design import Design
+from indelible import described
+from indelible.design import Design, Param
 
 if TYPE_CHECKING:
     from indelible.design import Below, Store, Tx
 
 pytestmark = needs_core
+
+#: What a class of a test takes from its module.
+LATE = 0
 
 
 def late(wait: int) -> type[Design]:
@@ -87,6 +95,62 @@ def test_what_a_class_takes_from_around_it_is_in_the_identity() -> None:
     assert run_of(late(0)).id in ids
 
 
+def by_default(wait: int) -> type[Design]:
+    class Late(Design):
+        durability = "none"
+
+        def commit(self, tx: Tx, below: Below, wait: int = wait) -> int:
+            return tx.at + wait
+
+    return Late
+
+
+def by_keyword(wait: int) -> type[Design]:
+    class Late(Design):
+        durability = "none"
+
+        def commit(self, tx: Tx, below: Below, *, wait: int = wait) -> int:
+            return tx.at + wait
+
+    return Late
+
+
+def of_the_class(wait: int) -> type[Design]:
+    class Late(Design):
+        durability = "none"
+
+        @classmethod
+        def late(cls, at: int) -> int:
+            return at + wait
+
+        def commit(self, tx: Tx, below: Below) -> int:
+            return self.late(tx.at)
+
+    return Late
+
+
+@pytest.mark.parametrize("make", [by_default, by_keyword, of_the_class])
+def test_whatever_a_method_takes_its_values_from_is_in_the_identity(
+    make: Callable[[int], type[Design]],
+) -> None:
+    ids = [run_of(make(wait)).id for wait in (0, 5000, 0)]
+    assert ids[0] == ids[2] != ids[1]
+
+
+def test_what_a_class_takes_from_its_module_is_in_the_identity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Late(Design):
+        durability = "none"
+
+        def commit(self, tx: Tx, below: Below) -> int:
+            return tx.at + LATE
+
+    first = run_of(Late).id
+    monkeypatch.setattr(sys.modules[__name__], "LATE", 5000)
+    assert run_of(Late).id != first
+
+
 def test_what_a_class_is_derived_from_is_in_the_identity() -> None:
     def derived(base: type[Design]) -> type[Design]:
         class Derived(base):
@@ -119,6 +183,42 @@ def test_a_hook_that_is_replaced_is_in_the_identity() -> None:
     before = run_of(one).id
     one.commit = lambda self, tx, below: tx.at + 5000
     assert run_of(one).id != before
+
+
+class Choosing(Design):
+    durability = "none"
+    params = {  # noqa: RUF012
+        "way": Param("y", choices=["x", "y", "z"], doc="Which."),
+        "many": Param(3, 1, 9, tight=[1, 1, 2]),
+    }
+
+    def counters(self) -> dict[str, int]:
+        return {"way_max": "xyz".index(self.params.way), "many_max": self.params.many}
+
+
+def test_parameters_have_the_value_that_was_said_or_their_own() -> None:
+    for said, found in (
+        ({}, (1, 3)),
+        ({"design.way": "x"}, (0, 3)),
+        ({"design.way": "z", "design.many": 9}, (2, 9)),
+    ):
+        counters = indelible.run(Choosing, "queue", "tiny", txs=5, set=said).design_counters
+        assert (counters["way_max"], counters["many_max"]) == found
+    told = refused(lambda: indelible.run(Choosing, "queue", set={"design.way": "w"}))
+    assert told == "unknown value `w` of `way` of design Choosing; there are: x, y, z"
+
+
+def test_what_is_said_of_a_class_without_a_text_is_its_name() -> None:
+    about = indelible.explain(Choosing)
+    assert (about["summary"], about["file"]) == ("Choosing", __file__)
+    way, many = about["params"]
+    assert (way["value"], way["choices"], way["doc"]) == ("y", ["x", "y", "z"], "Which.")
+    assert (many["range"], many["doc"]) == ("1 to 9", "")
+
+
+def test_tight_values_are_taken_as_often_as_they_are_listed() -> None:
+    (field,) = [one for one in described.description(Choosing, "it")["fields"] if one["tight"]]
+    assert (field["name"], field["tight"]) == ("many", [1, 1, 2])
 
 
 def test_a_benchmark_in_processes_of_its_own_takes_no_class() -> None:

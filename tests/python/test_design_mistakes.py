@@ -28,6 +28,11 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
     [
         ("durability = 'sometimes'", "`durability` is one of synchronous, asynchronous, none, and"),
         ("rules = ['a']", "`rules` has something for each name: a mapping"),
+        ("rules = {'a': 3}", "`rules['a']` is text, and not 3"),
+        ("params = {'a:b': Param(3)}", "`params` has 'a:b', which is no name"),
+        ("rules = {'a b': 'why'}", "`rules` has 'a b', which is no name"),
+        ("family = 3", "`family` is text, and not 3"),
+        ("migrates = 'no'", "`migrates` is True or False"),
         ("needless = {'a': 'b'}", "`needless` names `a`, which is no rule"),
         ("params = {'a': 3}", "`params` has a `Param` for `a`, and not 3"),
         ("params = {'a': Param(9, 1, 4)}", "the default of `a` is 9, which is not 1 to 4"),
@@ -35,7 +40,19 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "params = {'a': Param(2, 1, 4, tight=[3, 5])}",
             "`tight` of `a` has 5, which is not 1 to 4",
         ),
+        ("params = {'a': Param(2**63, most=2**63)}", "`a` has whole numbers from 0 on, and not"),
+        ("params = {'a': Param(9, 1, 4, tight=[3])}", "the default of `a` is 9, which is not 1 to"),
+        ("params = {'a': Param(3, doc=4)}", "`the doc of a` is text, and not 4"),
         ("params = {'a': Param('x', choices=['y'])}", "`a` is one of y, and not 'x'"),
+        ("params = {'a': Param('x', choices=['x', 3])}", "`a choice of a` is text, and not 3"),
+        (
+            "params = {'a': Param('x', choices=['x'], tight=[1])}",
+            "`tight` of `a` is a list, of numbers and not of choices",
+        ),
+        (
+            "params = {'a': Param(3, tight=4)}",
+            "`tight` of `a` is a list, of numbers and not of choices",
+        ),
         (
             "def recover(self, image, setup): pass",
             "`recover` is asked of the class, since no object is there: write `@classmethod` above",
@@ -58,7 +75,31 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "which is no cycle: it answers nothing, a whole number from ",
         ),
         ("def on_store(self, store, below): pass", "no hook `on_store`; is `store` meant?"),
+        (
+            "def stor(self): pass\ndef load_(self): pass\ndef evcit(self): pass\n"
+            "def begins(self): pass\ndef fil(self): pass\ndef commits(self): pass",
+            "no hook `begins`; is `begin` meant?",
+        ),
+        ("hardwares = lambda setup: ()", "no hook `hardwares`; is `hardware` meant?"),
+        (
+            "def hardware(self, setup): return ()",
+            "`hardware` is asked of the class, since no object is there: write `@classmethod`",
+        ),
+        (
+            "def could_be_durable(self, below, arrived): return []",
+            "`could_be_durable` is asked of ordering hardware alone",
+        ),
+        (
+            "model = 'fenced'\ndef leaves_behind(self, line): return True",
+            "`leaves_behind` is not asked of ordering hardware",
+        ),
+        ("async def evict(self, evict, below): yield", "`evict` is `async`, and is called as"),
         ("def store(self, store, below): 1 / 0", ":4: in store: ZeroDivisionError: division by"),
+        (
+            "def store(self, store, below):\n"
+            "    error = ValueError('one\\n  two'); error.__notes__ = ['three']; raise error",
+            ":5: in store: ValueError: one two: three",
+        ),
         (
             "def store(self, store, below): self.rules.x",
             "AttributeError: there is no `x`; there are: ",
@@ -123,6 +164,18 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "hardware = lambda setup: [Structure('a', -1)]",
             "`bits` of `a` is a whole number, and not",
         ),
+        (
+            "hardware = lambda setup: [Structure('a', 1, 0.5)]",
+            "`count` of `a` is a whole number, and not 0.5",
+        ),
+        (
+            "hardware = lambda setup: [Structure('a', 2**52, 2)]",
+            "`a` has 9007199254740992 bits: take fewer than 2^53",
+        ),
+        (
+            "hardware = lambda setup: [Structure('a', 1, kept_by='luck')]",
+            "`a` is kept by one of nothing, adr, battery, eadr, cells, and not 'luck'",
+        ),
         ("def __init__(self, setup): raise InputError('no such machine')", "d.py: no such machine"),
         ("def store(self, store, below): below.give_up('too small')", "too small"),
     ],
@@ -135,6 +188,23 @@ def test_mistakes_are_one_line_that_says_where(write: Write, body: str, told: st
     assert told in said
     assert "\n" not in said
     assert "d.py" in said or "give_up" in body
+
+
+def test_a_mistake_in_what_is_imported_is_not_one_of_the_importing_line(write: Write) -> None:
+    path = write("import part")
+    Path(path).with_name("part.py").write_text("\n\ndef x(:\n", encoding="utf-8")
+    told = ":4: in D: SyntaxError: invalid syntax (part.py, line 3)"
+    assert refused(lambda: indelible.explain(path)) == f"{path}{told}"
+
+
+def test_what_could_be_durable_may_be_answered_one_by_one(write: Write) -> None:
+    path = write(
+        "model = 'fenced'\n"
+        "def could_be_durable(self, below, arrived):\n"
+        "    for line in below.dirty_lines():\n"
+        "        if arrived(): yield line, below.line(line)"
+    )
+    assert indelible.explain(path)["kind"] == "order"
 
 
 def derive_from_template(path: str) -> None:

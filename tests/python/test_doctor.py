@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from conftest import needs_core
 from indelible import compiler, experiment, health, pool
 from indelible.cli import main
 from indelible.text import health as health_text
+from recorded import needs_recorder
 
 #: How a check is spoilt: a verb of the simulator, which of its requests, and what is answered.
 Spoilt = tuple[str, Callable[[Mapping[str, Any]], bool], Mapping[str, Any]]
@@ -153,6 +155,61 @@ def test_that_the_recorder_can_be_kept_nowhere_is_a_failure(
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     with pytest.raises(indelible.InputError, match="there is no home directory; have XDG_CACHE_H"):
         compiler.require_cache()
+
+
+@needs_recorder
+def test_a_recorder_that_is_not_built_is_told_with_the_error_and_not_with_what_follows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    told = "recorder.c: in memory:\nrecorder.c:1: error: no such type\nrecorder.c:1: note: here"
+    broken.write_text(f"#!/bin/sh\necho '{told}' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    refusal = r"does not build the recorder: recorder\.c:1: error: no such type$"
+    with pytest.raises(indelible.InputError, match=refusal):
+        indelible.cc(["a.c"], str(broken))
+    assert [path.name for path in (tmp_path / "indelible").iterdir()] == []
+
+
+@needs_recorder
+def test_what_a_flag_takes_away_is_named() -> None:
+    for flag, needed in (
+        ("-fsanitize=leak", "the compiler's thread sanitizer"),
+        ("-static", "a shared library"),
+    ):
+        told = f"`indelible cc` needs {needed}, which goes with no {flag}: leave it out"
+        with pytest.raises(indelible.InputError, match=f"^{re.escape(told)}$"):
+            indelible.cc(["-O2", flag, "a.c"])
+
+
+@needs_recorder
+def test_the_exit_code_is_the_compiler_s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("#!/bin/sh\nexit 4\n")
+    other.chmod(0o755)
+    monkeypatch.setattr(compiler, "_tools", lambda real: tmp_path)
+    assert indelible.cc(["a.c"], str(other)) == 4
+
+
+def test_a_recorder_is_of_one_text_and_one_compiler(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sources = tmp_path / "recorder"
+    shutil.copytree(compiler.SOURCES, sources)
+    monkeypatch.setattr(compiler, "SOURCES", sources)
+    monkeypatch.setattr(compiler, "_made", lambda folder, how: folder)
+    monkeypatch.setattr(compiler, "_is_clang", lambda compiler: False)
+    first = compiler._tools("/usr/bin/cc")
+    assert compiler._tools("/usr/bin/cc") == first
+    folders = {first, compiler._tools("/usr/bin/c99")}
+    for name in ("text.c", "inner.h", "include/indelible.h", "thunks.S", "shim.py"):
+        with (sources / name).open("a", encoding="utf-8") as file:
+            file.write("\n")
+        folders.add(compiler._tools("/usr/bin/cc"))
+    monkeypatch.setattr(sys, "executable", "/usr/bin/another")
+    folders.add(compiler._tools("/usr/bin/cc"))
+    assert len(folders) == 8
 
 
 #: A process in which a notebook of another environment would have figures drawn.

@@ -161,6 +161,18 @@ def test_a_file_with_two_names_has_them_still(tmp_path: Path) -> None:
     assert other.read_text(encoding="utf-8") == "new"
 
 
+def test_a_file_of_another_user_is_still_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new file in its place would be ours."""
+    file = tmp_path / "theirs"
+    file.write_text("old", encoding="utf-8")
+    before = file.stat().st_ino
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    files.write(file, "new")
+    assert (file.read_text(encoding="utf-8"), file.stat().st_ino) == ("new", before)
+
+
 @pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1", "link"])
 @pytest.mark.parametrize("into", ["a pipe", "a file"])
 def test_a_stream_of_ours_is_written_itself(tmp_path: Path, place: str, into: str) -> None:

@@ -17,6 +17,8 @@ import pytest
 import indelible
 from conftest import needs_core
 from indelible import experiment, kept
+from indelible.experiment import Campaign, Experiment
+from indelible.jobs import SampledJob
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -275,6 +277,15 @@ def test_a_campaign_is_kept_by_all_of_its_words(tmp_path: Path, runs: list[str])
         assert f"\nkept        in {tmp_path}\n" in str(one)
         assert str(other) == str(one).replace("        in /", "        taken from /")
     assert "\nkept" not in str(indelible.crash("silo", "scribble", txs=5))
+
+
+@needs_core
+def test_a_campaign_beside_a_run_is_kept_for_itself(tmp_path: Path) -> None:
+    """It may have found that it is impossible, which is an error of the other."""
+    campaign = Campaign(Experiment("silo", "scribble", "tiny", txs=5))
+    jobs = kept.keeping([campaign, SampledJob(campaign), campaign], tmp_path)
+    alone, beside, again = [job.file for job in jobs if isinstance(job, kept.KeptJob)]
+    assert alone == again != beside
 
 
 def test_what_a_program_says_of_a_campaign_is_not_kept(command: Command, tmp_path: Path) -> None:

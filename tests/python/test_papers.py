@@ -21,7 +21,13 @@ from indelible import papers, verbs
 from indelible.evaluation import Cell
 from indelible.papers import Paper
 from indelible.plots import reproduction as reproduction_plot
-from indelible.reproduction import Reproduction, Reproductions, reproduction, reproductions
+from indelible.reproduction import (
+    Reproduction,
+    Reproductions,
+    measured,
+    reproduction,
+    reproductions,
+)
 from indelible.results import Run
 
 Command = Callable[..., tuple[int, str, str]]
@@ -185,12 +191,56 @@ def test_every_claim_has_a_number_or_an_order(paper: Paper) -> None:
         assert row["published"].split()[0] in shown
 
 
+@pytest.mark.parametrize("paper", papers.PAPERS.values(), ids=papers.PAPERS)
+def test_a_claim_is_measured_on_what_it_names(paper: Paper) -> None:
+    for claim in paper.claims:
+        cores = {str(cell.cores) for cell in claim.cells}
+        if said := re.search(r"(\d+) (core|thread)s?\b", claim.what):
+            assert cores == {said[1]}, claim.what
+        assert len(cores) == 1
+        name = claim.what.partition(" ")[0].lower()
+        of = {"btree", "rbtree", "memcached", "vacation"} & {name}
+        workloads = {cell.workload.partition("-")[0] for cell in claim.cells}
+        assert not of or of == workloads, claim.what
+        if said := re.search(r"writes of (\w+)", claim.what):
+            assert {dict(cell.settings)["pm.tWRITE"] for cell in claim.cells} == {said[1]}
+
+
 def test_what_was_published_has_its_sign_and_its_ends() -> None:
     published = [row["published"] for row in answer(papers.SSP).rows]
     assert {"+75 %", "-45 %", "1.9x", "15 %"} <= {*published}
     rows = csv.DictReader(answer(papers.HOPS).csv().splitlines())
     (row,) = [row for row in rows if row["what"] == "HOPS over clwb and sfence"]
     assert (row["published_low"], row["published_high"]) == ("1.2", "1.24")
+
+
+def test_what_is_measured_has_its_sign_and_as_many_digits() -> None:
+    for unit, found, shown in (
+        ("%", 4.26, "+4.3 %"),
+        ("%", -4.26, "-4.3 %"),
+        ("share", 64.26, "64.3 %"),
+        ("x", 1.234, "1.23x"),
+        ("x", 0.3312, "0.331x"),
+        ("x", 0.00432, "0.0043x"),
+    ):
+        assert measured({"measured": found, "unit": unit}) == shown
+
+
+def test_how_long_runs_are_is_not_told_if_they_differ() -> None:
+    one = answer(papers.HOPS)
+    runs = {cell: replace(run, data=run.data | {"txs": 400}) for cell, run in one.runs.items()}
+    for other, is_told in ((one, True), (replace(one, runs=runs), False)):
+        points = {("1",): one, ("2",): other}
+        shown = reproductions(Reproductions({"field": ("1", "2")}, points), 100)
+        assert (" a core" in shown.split("\n\n")[0]) == is_told
+
+
+def test_what_moves_a_paper_is_beside_its_option_or_below() -> None:
+    what = "Silo over LAD, 8 cores: more dirty lines leave the caches"
+    for width, between in ((80, "\n    "), (140, r" +")):
+        shown = reproduction(answer(papers.SILO), width)
+        assert re.search(rf"\n  --txs 10000{between}{what}", shown)
+        assert max(map(len, shown.splitlines())) <= width
 
 
 def test_seeds_that_vary_are_not_said_of_all_points() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import indelible
 from indelible import InputError
+from indelible.recording import Recorded
 from recorded import Build, memories, needs_recorder, operations
 
 pytestmark = needs_recorder
@@ -405,3 +406,41 @@ def test_holes_of_large_files_take_neither_time_nor_memory(build: Build) -> None
         ]
     with pytest.raises(InputError, match=r"1 bytes .* the first at 0x360010000"):
         indelible.record(["./program", "other"], "a.trace")
+
+
+def test_a_recording_says_how_long_its_trace_is_and_of_which_seed(build: Build) -> None:
+    build(
+        'int main(void) { int file = open("none", O_RDWR | O_CREAT, 0600);'
+        " mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);"
+        ' map("pool", 4096)[0] = 1; return 0; }'
+    )
+    answer = indelible.record(["./program"], "a.trace", seed=7)
+    assert answer["seed"] == 7
+    assert answer["bytes"] == Path("a.trace").stat().st_size > 0
+    # A file of no bytes is no memory.
+    assert [region["bytes"] for region in answer["regions"]] == [4096]
+
+
+def test_what_was_not_seen_at_the_end_is_told_so(build: Build) -> None:
+    Path("other.c").write_text("void other(unsigned long *at) { at[9] = 2; }\n")
+    subprocess.run(["cc", "-c", "other.c"], check=True)
+    build(
+        'void other(uint64_t *at); int main(void) { uint64_t *at = map("pool", 4096);'
+        " at[0] = 1; other(at); return 0; }",
+        "other.o",
+    )
+    with pytest.raises(InputError, match="first at 0x10048 before the end: build what stores"):
+        indelible.record(["./program"], "a.trace")
+
+
+def test_the_crash_tests_machine_is_given_the_room_that_it_lacks() -> None:
+    def room(*held: int, threads: int = 1) -> dict[str, str]:
+        regions = [{"bytes": one} for one in held]
+        return dict(Recorded({"regions": regions, "threads": threads}).room())
+
+    memory = "pm.device_size"
+    assert room(2 << 20, 2 << 20, threads=4) == {}
+    assert room(2 << 20, (2 << 20) + 1) == {memory: "16MiB"}
+    # Half of it is for logs.
+    assert [room(size << 20)[memory] for size in (8, 9, 20)] == ["16MiB", "32MiB", "64MiB"]
+    assert room(64, threads=5) == {"core.cores_max": "5"}

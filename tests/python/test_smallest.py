@@ -87,11 +87,12 @@ def test_a_run_that_is_as_short_as_any_has_no_smaller_one() -> None:
 
 
 def test_what_the_violation_does_not_need_is_left_out() -> None:
-    asked = replace(ASKED, nested=True, lives=3, points=200)
+    asked = replace(ASKED, nested=True, lives=3, points=200, trials=8)
     cases = {(1, None): (False, 1), (1, 4): (True, 1), (2, None): (True, 3)}
     for (life, nested), expected in cases.items():
         _, tried = looked_for(lambda one: True, asked, life=life, nested=nested)
-        assert {(one.nested, one.lives, one.points) for one in tried} == {(*expected, None)}
+        assert {(one.nested, one.lives) for one in tried} == {expected}
+        assert {(one.points, one.trials) for one in tried} == {(None, None)}
 
 
 def test_who_wants_no_power_cuts_in_recovery_has_none() -> None:

@@ -29,6 +29,7 @@ TWICE = ["--set", "design.entries=4", "--set", "silo.entries=4"]
 def test_values_are_lists_and_ranges() -> None:
     assert settings.values("f", "1,2, 4,2") == ("1", "2", "4")
     assert settings.values("f", "8:32:8") == ("8", "16", "24", "32")
+    assert settings.values("f", "8:30:8") == ("8", "16", "24")
     assert settings.values("f", "50ns:120ns:50ns,1us") == ("50ns", "100ns", "1us")
     assert settings.values("f", "2pJ/bit:4pJ/bit:1pJ/bit") == ("2pJ/bit", "3pJ/bit", "4pJ/bit")
     assert settings.values("f", "0.5:1:0.25") == ("0.5", "0.75", "1")
@@ -136,6 +137,13 @@ def test_a_section_may_be_the_name_of_a_design_or_a_workload(
     }
     indelible.run("silo", "hash", set={"silo.entries": 9})
     assert fake.asked[-1][1]["settings"] == {"design.entries": "9"}
+
+
+def test_the_number_of_items_is_a_field_of_every_machine() -> None:
+    for kind in ("design", "order", "machine-preset"):
+        settings.require_effect((("workload.items", "9"),), "it", kind)
+        with pytest.raises(indelible.InputError, match=r"^workload\.order changes nothing here"):
+            settings.require_effect((("workload.order", "9"),), "it", kind)
 
 
 @pytest.mark.parametrize(
