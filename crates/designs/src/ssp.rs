@@ -39,6 +39,7 @@ use crate::undo::{UndoParams, UndoRules};
 mod checkpoint;
 mod commit;
 mod consolidation;
+mod invariants;
 mod layout;
 mod record;
 mod recovery;
@@ -500,6 +501,11 @@ impl Ssp {
                 if !self.rules.refer_until_durable {
                     self.drop_references(*core, pages, at, below);
                 }
+            }
+        }
+        for what in &group {
+            if let What::Commit { pages, .. } = what {
+                pages.iter().for_each(|written| self.assert_invariants(written.slot));
             }
         }
         let notify = Notify::Design(SspEvent::Journaled(self.journal.next()));

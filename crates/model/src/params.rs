@@ -190,7 +190,7 @@ macro_rules! rules {
         $($(#[doc = $doc:literal])+ $name:ident,)*
     }) => {
         $(#[doc = $about])*
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, PartialEq, Eq)]
         $vis struct $Rules { $($(#[doc = $doc])+ pub $name: bool,)* }
 
         impl Default for $Rules {

@@ -29,10 +29,10 @@ pub struct Running {
 /// An entry of the write-set buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
-    page: Page,
+    pub page: Page,
     pub slot: SlotId,
     /// The updated bitmap: lines that the transaction has stored to.
-    upd: u64,
+    pub upd: u64,
 }
 
 impl Running {
@@ -139,6 +139,8 @@ impl Ssp {
         }
         written.upd |= bit;
         slot.cur ^= bit;
+        let id = written.slot;
+        self.assert_invariants(id);
         self.counts.flips += 1;
         // Where cores wait for it, the claim of the line has.
         self.charge(self.params.flip);
@@ -301,6 +303,7 @@ impl Ssp {
                 below.caches.clean(written.page.line(place), false);
             }
         }
+        running.pages.iter().for_each(|written| self.assert_invariants(written.slot));
         self.release_lines(core, &running.lines, tx.at, below);
         self.drop_references(core, &running.pages, tx.at, below);
         // The TLBs hear of each page, as they do of a first store.

@@ -114,6 +114,7 @@ impl Ssp {
         }
         if slot.kept.com == 0 {
             self.slots.release(id);
+            self.assert_invariants(id);
             self.waits.retry_where(|what| what == For::Own(Reason::Slot), at, below);
             return;
         }
@@ -180,6 +181,7 @@ impl Ssp {
         let after = self.job(id).after;
         let line = self.job(id).page.line(u64::from(place));
         let (to, data) = (after.ppn0.line(u64::from(place)), below.line(line));
+        self.assert_copy_is_free(line, to);
         let write = Write::whole(to, data, Class::Consolidation);
         below.send(at, write, Notify::Design(SspEvent::Copied(id)));
     }
