@@ -155,13 +155,25 @@ pub fn command(line: &str) -> String {
     text
 }
 
-/// Cuts the power of every line's run and panics with all violations, if there are any.
+/// Cuts the power of every line's run and panics with all violations, if there are any, and with
+/// the campaigns that checked too little for a verdict.
 pub fn all_hold(lines: impl IntoIterator<Item = String>) {
     let mut found = String::new();
     for line in lines {
-        found += &violations(&line, &crash(&line));
+        let answer = crash(&line);
+        found += &violations(&line, &answer);
+        if answer["checked"] != true {
+            found += &format!("{}\n  checks too little\n", command(&line));
+        }
     }
     assert!(found.is_empty(), "{found}");
+}
+
+/// The setting that gives a design a window of `sd` transactions, if it announces transactions by
+/// the window: too few of them would be announced where a run is short.
+pub fn window(entry: &Entry, sd: u8) -> String {
+    let has_window = entry.fields.iter().any(|field| field.name == "sd");
+    if has_window { format!("design.sd={sd}") } else { String::new() }
 }
 
 /// What a request comes to, for tests that go past the answers.

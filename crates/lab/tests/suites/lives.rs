@@ -1,7 +1,7 @@
 //! Machines boot from what recovery left, run on, and are cut again: every design that promises
 //! something keeps its promise in later lives, too.
 
-use crate::common::{all_hold, crash, durable, tight};
+use crate::common::{all_hold, crash, durable, tight, window};
 use serde_json::{Value, json};
 
 /// Settings under which logs, journals and slots come round, and what was sent first need not be
@@ -59,7 +59,11 @@ fn programs_go_on_with_the_data_that_they_find() {
         own.map(move |small| {
             let (workload, rest) = small.split_once(' ').expect("a workload and its settings");
             // Designs that copy pages or order every store have many more crash points than others.
-            format!("{name} {workload} cores=2 lives=3 nested=false points=700 {rest}")
+            let window = match workload {
+                "sqlite" | "tpcc" => window(entry, 2),
+                _ => String::new(),
+            };
+            format!("{name} {workload} cores=2 lives=3 nested=false points=700 {window} {rest}")
         })
         .collect::<Vec<_>>()
     }));
