@@ -329,7 +329,12 @@ BAD = {
     ),
     "command": (["rnu"], "unknown command `rnu`; did you mean `run`?"),
     "option": ([*RUN, "--desgin", "x"], "unknown option `--desgin` of `indelible run`; did you"),
-    "before": (["--json", "list"], "`--json` goes behind the command: `indelible list --json`"),
+    "before": (["--json", "list"], "`--json` comes after the command: `indelible list --json`"),
+    "value_before": (
+        ["--seed", "3", "run"],
+        "options come after the command: `indelible run --seed ...`",
+    ),
+    "no_command": (["--seed", "3"], "come after the command: `indelible COMMAND --seed ...`"),
     "abbreviation": ([*RUN, "--mach", "tiny"], "unknown option `--mach`"),
     "word": ([*RUN, "silo"], "unexpected `silo`; `indelible run --help` has the options"),
     "space": (
