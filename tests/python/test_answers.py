@@ -70,10 +70,12 @@ def test_answers_are_drawn_into_files(fake: ModuleType, tmp_path: Path) -> None:
     assert "Core time of a transaction" in (tmp_path / "stalls.svg").read_text(encoding="utf-8")
     assert "Throughput" in (tmp_path / "compared.svg").read_text(encoding="utf-8")
     assert (tmp_path / "swept.pdf").read_bytes().startswith(b"%PDF")
-    with pytest.raises(indelible.InputError, match=r"x\.gif: a figure is one of \.png"):
+    with pytest.raises(
+        indelible.InputError, match=r"x\.gif: the name of a figure must end in one of \.png"
+    ):
         compared.save("x.gif")
     several = indelible.sweep(SILO, HASH, {"cores": [1, 2], "txs": [1, 2], "seed": [1, 2]})
-    sentence = "a figure is of a sweep of one field or two, and not of 3"
+    sentence = "a figure shows a sweep of one field or two, not of 3"
     with pytest.raises(indelible.InputError, match=sentence):
         several.save(tmp_path / "several.svg")
 
@@ -128,12 +130,12 @@ def test_what_is_in_no_cell_is_a_sentence(fake: ModuleType) -> None:
         "there is no number of cores '2' here; there are: 1, 8": [
             lambda: compared.gmean("silo", "2")
         ],
-        "a cell is (design, workload, cores), and not ('silo', 'hash')": [
+        "a cell must be (design, workload, cores), not ('silo', 'hash')": [
             lambda: compared.ratio(("silo", "hash")),
             lambda: compared.value(("silo", "hash"), 1),
         ],
-        "a cell is (design, workload, cores), and not 'silo'": [lambda: compared.ratio("silo")],
-        "a cell is (point, design, workload), and not ('silo', 'hash')": [
+        "a cell must be (design, workload, cores), not 'silo'": [lambda: compared.ratio("silo")],
+        "a cell must be (point, design, workload), not ('silo', 'hash')": [
             lambda: swept.ratio(("silo", "hash"))
         ],
         "there is no seed '1' here; there are: 1": [lambda: compared.gmean("silo", 8, seed="1")],

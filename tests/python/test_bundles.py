@@ -152,7 +152,7 @@ def test_another_exit_code_is_another_answer() -> None:
 def test_no_file_of_a_command_is_one_of_the_bundle_itself() -> None:
     for name in ("bundle.json", "answer.json", "output.txt", "README.md", "inputs"):
         words = ["compare", "--csv", f"elsewhere/{name}"]
-        with pytest.raises(InputError, match="cannot be a file of a bundle; name another"):
+        with pytest.raises(InputError, match="cannot be a file of a bundle; choose another name"):
             bundles.split(words, Path("it"))
 
 
@@ -208,8 +208,8 @@ def test_what_no_bundle_can_have_is_a_sentence(command: Command) -> None:
         (): "takes a folder and a command",
         ("it",): "takes a folder and a command",
         ("it", "--"): "takes a folder and a command",
-        ("it", "--", "list", "designs"): "a bundle is of one of run, compare,",
-        ("it", "--", "compar"): "a bundle is of one of run, compare,",
+        ("it", "--", "list", "designs"): "the command of a bundle must be one of run, compare,",
+        ("it", "--", "compar"): "the command of a bundle must be one of run, compare,",
         ("it", "--", *crash, "--check", "./v"): "--check runs a program of yours",
         ("it", "--", *COMPARE, "--native"): "--native measures this computer's processor",
         ("it", "--", *COMPARE, "--csv", "-"): "--csv - cannot be a file of a bundle",
@@ -226,7 +226,7 @@ def test_what_no_bundle_can_have_is_a_sentence(command: Command) -> None:
         assert (code, sentence in complaint) == (2, True), complaint
         assert not Path("it").exists()
     for words, sentence in {
-        (): "takes the folder that `indelible bundle` has made",
+        (): "takes a folder that `indelible bundle` made",
         ("there",): "there has no bundle.json; name a folder that `indelible bundle` has made",
     }.items():
         code, _, complaint = command("verify", *words)

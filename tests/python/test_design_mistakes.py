@@ -27,8 +27,8 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
     ("body", "told"),
     [
         ("durability = 'sometimes'", "`durability` is one of synchronous, asynchronous, none, and"),
-        ("rules = ['a']", "`rules` has something for each name: a mapping"),
-        ("needless = {'a': 'b'}", "`needless` names `a`, which is no rule"),
+        ("rules = ['a']", "`rules` must be a mapping from names, not ['a']"),
+        ("needless = {'a': 'b'}", "`needless` names `a`, which is not in `rules`"),
         ("params = {'a': 3}", "`params` has a `Param` for `a`, and not 3"),
         ("params = {'a': Param(9, 1, 4)}", "the default of `a` is 9, which is not 1 to 4"),
         (
@@ -38,7 +38,7 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ("params = {'a': Param('x', choices=['y'])}", "`a` is one of y, and not 'x'"),
         (
             "def recover(self, image, setup): pass",
-            "`recover` is asked of the class, since no object is there: write `@classmethod` above",
+            "`recover` is called on the class, before there is an object: make it a `@classmethod`",
         ),
         (
             "def store(self, store, below): return True",
@@ -46,13 +46,13 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ),
         (
             "def store(self, store, below): yield WAIT",
-            "d.py: `store` has a `yield`, and answers with `return`",
+            "d.py: `store` must answer with `return`, not with `yield`",
         ),
         (
             "def event(self, at, event, below): yield",
-            "d.py: `event` has a `yield`, and answers with `return`",
+            "d.py: `event` must answer with `return`, not with `yield`",
         ),
-        ("async def commit(self, tx, below): pass", "`commit` is `async`, and is called as it is"),
+        ("async def commit(self, tx, below): pass", "`commit` must be a plain function"),
         (
             "def fill(self, fill, below): return 2.5",
             "which is no cycle: it answers nothing, a whole number from ",
@@ -114,14 +114,14 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ("def store(self, store, below): return WAIT", "core 0's `store` answered WAIT at"),
         ("def counters(self): return {'x': 0.5}", "d.py: `counters`: TypeError: "),
         ("def hardware(): return ()", "d.py: `hardware`: TypeError: "),
-        ("hardware = lambda setup: [3]", "it returns a `Structure` for each, and not 3"),
+        ("hardware = lambda setup: [3]", "it must return a list of `Structure`, not of 3"),
         (
             "hardware = lambda setup: [Structure('a', 2**32, 2**32)]",
-            "`a` has 18446744073709551616 bits: take fewer than 2^53",
+            "`a` has 18446744073709551616 bits; it must have fewer than 2^53",
         ),
         (
             "hardware = lambda setup: [Structure('a', -1)]",
-            "`bits` of `a` is a whole number, and not",
+            "`bits` of `a` must be a whole number from 0 up, not",
         ),
         ("def __init__(self, setup): raise InputError('no such machine')", "d.py: no such machine"),
         ("def store(self, store, below): below.give_up('too small')", "too small"),
@@ -162,7 +162,7 @@ def test_a_mistake_of_recovery_says_where(write: Write) -> None:
         assert told in crash.violations[0]["text"]
         # It is of one power failure, which is told.
         assert crash.violations[0]["event"] > 0
-        assert "the run did not come to its end" not in str(crash)
+        assert "the run was not completed" not in str(crash)
         table = indelible.compare([path], ["queue"], "tiny", txs=20)
         assert "FAIL" in str(table), "also beside a speed"
     path = write("@classmethod\ndef boot(cls, image, setup): pass")
@@ -358,7 +358,7 @@ def test_a_setting_of_a_design_that_is_called_like_its_workload_is_refused(tmp_p
     path = tmp_path / "hash.py"
     path.write_text(UNDO_LOG.read_text())
     for verb in (indelible.run, indelible.crash):
-        with pytest.raises(indelible.InputError, match=r"would be those of .*hash\.py and of hash"):
+        with pytest.raises(indelible.InputError, match=r"could be those of .*hash\.py or of hash"):
             verb(str(path), "hash", txs=5, set={"hash.items": 60})
         assert verb(str(path), "queue", txs=5, set={"hash.entries": 16})
 

@@ -508,7 +508,7 @@ def test_settings_of_two_designs_of_one_name_are_refused(fenced: str) -> None:
     rows = indelible.compare(designs, **asked, crash=False).rows
     assert rows[0]["cycles"] == rows[1]["cycles"]
     text = refused(lambda: indelible.compare(designs, **asked, set={"undo@x86.record": 1000}))
-    assert text.startswith("settings of `undo@x86` would be those of undo@x86 and of undo@./x86.py")
+    assert text.startswith("settings of `undo@x86` could be those of undo@x86 or of undo@./x86.py")
 
 
 # What is no hardware, or has no log.
@@ -521,12 +521,12 @@ WRONG = {
     "no such log": (
         lambda path: indelible.run(f"wal@{path}", "hash"),
         "",
-        "`wal` is no software log; they are undo, redo, count",
+        "unknown software log `wal`; there are: undo, redo, count",
     ),
     "no model": (
         lambda path: indelible.run(f"undo@{path}", "hash"),
         "model = None\nfence = __import__('indelible').design.Design.fence",
-        "./d.py is no ordering hardware for the log `undo`: it does not say what it promises",
+        "./d.py is not ordering hardware, so the log `undo` cannot run on it",
     ),
     "no order": (
         lambda path: indelible.litmus(orders=path),
@@ -536,12 +536,12 @@ WRONG = {
     "fences of a design": (
         lambda path: indelible.explain(path),
         "model = None",
-        "./d.py: `fence` is asked of ordering hardware alone, which says what it promises",
+        "./d.py: `fence` is called only on ordering hardware, a class with a `model`",
     ),
     "commits of hardware": (
         lambda path: indelible.explain(path),
         "def commit(self, tx, below): pass",
-        "./d.py: `commit` is not asked of ordering hardware: transactions are its log's",
+        "./d.py: `commit` is never called on ordering hardware, whose log has the",
     ),
     "another model": (
         lambda path: indelible.explain(path),
@@ -566,12 +566,12 @@ WRONG = {
     "brings": (
         lambda path: indelible.explain(path),
         "brings_stores = 1",
-        "./d.py: `brings_stores` is True or False",
+        "./d.py: `brings_stores` must be True or False",
     ),
     "too many programs": (
         lambda path: indelible.litmus(orders=path, random=10**9),
         "",
-        "`random` is a whole number from 0 to 1000000",
+        "`random` must be a whole number from 0 to 1000000",
     ),
 }
 
@@ -594,6 +594,6 @@ def test_a_class_is_hardware_too() -> None:
         indelible.run("redo@x86", **asked)
     )
     assert indelible.litmus(orders=[Mine]).passed
-    assert refused(lambda: Mine.under("wal")).startswith("`wal` is no software log")
+    assert refused(lambda: Mine.under("wal")).startswith("unknown software log `wal`")
     rows = indelible.compare([name, "redo@x86"], ["hash"], txs=50).rows
     assert rows[0]["cycles"] == rows[1]["cycles"]

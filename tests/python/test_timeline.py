@@ -212,7 +212,7 @@ def test_a_violation_names_its_timeline(capsys: pytest.CaptureFixture[str]) -> N
     words = "crash --design undo@x86 --workload hash --txs 20 --without flush_log --no-nested"
     assert main(words.split()) == 1
     out = capsys.readouterr().out
-    assert "the writes that came early in that image are not in it" in out
+    assert "it does not show the writes that came early in that image" in out
     told = out[out.index("timeline    indelible ") : out.index("            the writes")]
     again = told.replace("timeline    indelible ", "").replace("\\\n", " ").split()
     assert main(again) == 0
@@ -227,7 +227,7 @@ def test_a_violation_names_its_timeline(capsys: pytest.CaptureFixture[str]) -> N
         ("--for 0ns", "for is 0 cycles; it takes a time such as 20us"),
         ("--address here", "`here` is no address; write one as in 0x3f1080"),
         ("--event 99999999 --txs 5", "the run has no event 99999999: its crash points are 1 to"),
-        ("--event 3 --from 2us", "--from and --event both say where it begins; drop one"),
+        ("--event 3 --from 2us", "--from and --event both say where the window begins; drop one"),
         ("--txs 5 --from 10s", "the run ends "),
         ("--out no/where.pftrace", "--out no/where.pftrace: there is no directory `no`"),
         ("--without nothing", "unknown rule `nothing`"),
