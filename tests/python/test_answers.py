@@ -139,8 +139,8 @@ def test_what_is_in_no_cell_is_a_sentence(fake: ModuleType) -> None:
             lambda: swept.ratio(("silo", "hash"))
         ],
         "there is no seed '1' here; there are: 1": [lambda: compared.gmean("silo", 8, seed="1")],
-        "a point says cores, and not ['core']": [lambda: swept.gmean({"core": 1}, "silo")],
-        "a point says cores, and not ['cores', 'txs']": [
+        "a point must have cores, not ['core']": [lambda: swept.gmean({"core": 1}, "silo")],
+        "a point must have cores, not ['cores', 'txs']": [
             lambda: swept.gmean({"cores": 1, "txs": 9}, "silo")
         ],
         "/tmp/of/nobody/x.svg: no such file or directory": [
@@ -211,7 +211,7 @@ def test_errors_of_calls_name_arguments(fake: ModuleType) -> None:
             SILO, HASH, {"seed": [1, 2]}, seeds=2
         ),
         "`native` needs `cores`": lambda: indelible.compare(SILO, ["logcache-cached"], native=True),
-        "`native` measures throughput alone": lambda: indelible.compare(
+        "`native` measures only throughput": lambda: indelible.compare(
             SILO, ["logcache-cached"], cores=1, native=True, metric="pm-writes"
         ),
         "add it to `values`": lambda: indelible.native.logging(against="silo", values=["rand"]),

@@ -214,12 +214,12 @@ def test_what_no_bundle_can_have_is_a_sentence(command: Command) -> None:
         ("it", "--", *COMPARE, "--native"): "--native measures this computer's processor",
         ("it", "--", *COMPARE, "--csv", "-"): "--csv - cannot be a file of a bundle",
         ("it", "--", *COMPARE, "--csv", "answer.json"): "cannot be a file of a bundle",
-        ("it", "--", *COMPARE, "--json"): "--json behind `--` prints what answer.json has",
+        ("it", "--", *COMPARE, "--json"): "--json after `--` would only repeat answer.json",
         ("it", "--foo", "--", *COMPARE): "unknown option `--foo` of `indelible bundle`",
         ("it", "--", *COMPARE, "--foo"): "unknown option `--foo` of `indelible compare`",
         ("it", "--", "run", "--design", "silo", "--sql", "none.sql"): "none.sql: no such file",
         ("it", "--", "run", "--design", "sillo", "--workload", "hash"): "unknown design `sillo`",
-        ("there", "--", *COMPARE): "there is there already",
+        ("there", "--", *COMPARE): "there already exists",
         ("no/where", "--", *COMPARE): "no/where: no such file or directory",
     }.items():
         code, _, complaint = command("bundle", *words)
@@ -227,7 +227,7 @@ def test_what_no_bundle_can_have_is_a_sentence(command: Command) -> None:
         assert not Path("it").exists()
     for words, sentence in {
         (): "takes a folder that `indelible bundle` made",
-        ("there",): "there has no bundle.json; name a folder that `indelible bundle` has made",
+        ("there",): "there has no bundle.json; name a folder that `indelible bundle` made",
     }.items():
         code, _, complaint = command("verify", *words)
         assert (code, sentence in complaint) == (2, True), complaint
@@ -395,7 +395,7 @@ def test_machine_files_that_no_bundle_can_have_are_refused(real: Command, tmp_pa
     code, _, complaint = real("bundle", "it", "--", *words, "a.toml")
     assert (code, "extends itself" in complaint) == (2, True)
     code, _, complaint = real("bundle", "it", "--", *words, "/dev/zero")
-    assert (code, "no regular file" in complaint) == (2, True)
+    assert (code, "not a regular file" in complaint) == (2, True)
     # Whatever a machine's file is called.
     Path("it's.toml").write_text('extends = "base.toml"\n', encoding="utf-8")
     Path("my, own").write_text('extends = "./it\'s.toml"\n', encoding="utf-8")

@@ -54,14 +54,14 @@ def test_what_one_begins_with_says_what_to_do_next(mine: str) -> None:
         indelible.InputError, match=r"^mine\.py: already exists; choose another name$"
     ):
         indelible.new("design", "mine.py")
-    assert refused(lambda: indelible.new("design", "1x")).startswith("`1x` is no name")
+    assert refused(lambda: indelible.new("design", "1x")).startswith("`1x` cannot be the name")
     assert (
         refused(lambda: indelible.new("machine", "x"))
         == "unknown kind `machine`; there are: design, order"
     )
     assert "there is no directory" in refused(lambda: indelible.new("design", "no/x"))
     assert "a section `core`" in refused(lambda: indelible.new("design", "core"))
-    assert "there is a `hash` already" in refused(lambda: indelible.new("design", "hash"))
+    assert "there already is a `hash`" in refused(lambda: indelible.new("design", "hash"))
     answer = indelible.new("design", "my-log")
     assert answer.json() == {"file": "./my-log.py", "design": "MyLog", "kind": "design"}
     assert "--design ./my-log.py" in str(answer)
@@ -413,7 +413,7 @@ def test_it_is_told_where_no_order_but_that_of_timing_was_tried(mine: str) -> No
         def hardware(cls, setup: design.Setup) -> list[Structure]:
             return [*super().hardware(setup), Structure("a byte", 8, kept_by="battery")]
 
-    told = "arrived in the order of timing, and no other was tried"
+    told = "only the order that timing produced was tested"
     asked = {"txs": 40, "lives": 1}
     assert indelible.crash(Lucky, "hash", **asked).failed
     crash = indelible.crash(Charged, "hash", **asked)

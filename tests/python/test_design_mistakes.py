@@ -26,23 +26,26 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("durability = 'sometimes'", "`durability` is one of synchronous, asynchronous, none, and"),
+        (
+            "durability = 'sometimes'",
+            "`durability` must be one of synchronous, asynchronous, none, not",
+        ),
         ("rules = ['a']", "`rules` must be a mapping from names, not ['a']"),
         ("needless = {'a': 'b'}", "`needless` names `a`, which is not in `rules`"),
-        ("params = {'a': 3}", "`params` has a `Param` for `a`, and not 3"),
-        ("params = {'a': Param(9, 1, 4)}", "the default of `a` is 9, which is not 1 to 4"),
+        ("params = {'a': 3}", "`a` of `params` must be a `Param`, not 3"),
+        ("params = {'a': Param(9, 1, 4)}", "the default of `a` is 9; it must be 1 to 4"),
         (
             "params = {'a': Param(2, 1, 4, tight=[3, 5])}",
-            "`tight` of `a` has 5, which is not 1 to 4",
+            "`tight` of `a` has 5; it must be 1 to 4",
         ),
-        ("params = {'a': Param('x', choices=['y'])}", "`a` is one of y, and not 'x'"),
+        ("params = {'a': Param('x', choices=['y'])}", "`a` must be one of y, not 'x'"),
         (
             "def recover(self, image, setup): pass",
             "`recover` is called on the class, before there is an object: make it a `@classmethod`",
         ),
         (
             "def store(self, store, below): return True",
-            "`store` answered True, which is no cycle: ",
+            "`store` answered True, which is not a cycle: ",
         ),
         (
             "def store(self, store, below): yield WAIT",
@@ -55,9 +58,9 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ("async def commit(self, tx, below): pass", "`commit` must be a plain function"),
         (
             "def fill(self, fill, below): return 2.5",
-            "which is no cycle: it answers nothing, a whole number from ",
+            "which is not a cycle: it must answer nothing, a whole number from ",
         ),
-        ("def on_store(self, store, below): pass", "no hook `on_store`; is `store` meant?"),
+        ("def on_store(self, store, below): pass", "no hook `on_store`; did you mean `store`?"),
         ("def store(self, store, below): 1 / 0", ":4: in store: ZeroDivisionError: division by"),
         (
             "def store(self, store, below): self.rules.x",
@@ -65,14 +68,14 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ),
         (
             "def store(self, store, below): return 'x'",
-            "d.py: `store` answered x, which is no cycle",
+            "d.py: `store` answered x, which is not a cycle",
         ),
-        ("def commit(self, tx, below): return -1", "`commit` answered -1, which is no cycle"),
-        ("def commit(self, tx, below): return tx.at - 1", ", which is before"),
-        ("def evict(self, evict, below): return 5", "`evict` answered 5, neither Home nor TAKEN"),
+        ("def commit(self, tx, below): return -1", "`commit` answered -1, which is not a cycle"),
+        ("def commit(self, tx, below): return tx.at - 1", "answered the earlier cycle"),
+        ("def evict(self, evict, below): return 5", "`evict` must answer Home or TAKEN, not 5"),
         (
             "def store(self, store, below): below.wake(9, 1)",
-            "ValueError: there is no core 9: it has 2",
+            "ValueError: there is no core 9; the machine has 2",
         ),
         ("def store(self, store, below): below.at(-1, 2)", "OverflowError: "),
         (
@@ -94,22 +97,25 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ),
         (
             "def commit(self, tx, below): below.at(tx.at, 'x')",
-            "x is due, and there is no hook `event`",
+            "x is due, but there is no hook `event`",
         ),
-        ("def store(self, store, below): below.log(store.at, 0, [1])", "is not in the logs, which"),
+        ("def store(self, store, below): below.log(store.at, 0, [1])", "is outside of the logs, "),
         (
             "def store(self, store, below): below.send(store.at, 8, bytes(64))",
             "0x8 is not the address",
         ),
         (
             "def store(self, store, below): below.send(store.at, 64, b'x')",
-            "a line has 64 bytes, and",
+            "a line must have 64 bytes, not",
         ),
-        ("def store(self, store, below): below.give(store.at, 64, bytes(64))", "in `event` only"),
+        (
+            "def store(self, store, below): below.give(store.at, 64, bytes(64))",
+            "only be called in `event`",
+        ),
         ("def store(self, store, below): below.line(2**50)", "are outside of persistent memory"),
         (
             "def store(self, store, below): below.send(store.at, 64, bytes(64), kind='x')",
-            "no write is of kind `x`; they are data, log, ",
+            "unknown kind of write `x`; there are: data, log, ",
         ),
         ("def store(self, store, below): return WAIT", "core 0's `store` answered WAIT at"),
         ("def counters(self): return {'x': 0.5}", "d.py: `counters`: TypeError: "),
@@ -169,7 +175,7 @@ def test_a_mistake_of_recovery_says_where(write: Write) -> None:
     derive_from_template(path)
     found = indelible.crash(path, "scribble", txs=20, lives=2)
     (violation,) = found.violations
-    told = "d.py: `boot`: TypeError: it is to return the design, not None"
+    told = "d.py: `boot`: TypeError: it must return the design, not None"
     assert violation["text"].endswith(told)
     # That of the image from which the machine was to boot.
     assert (violation["life"], violation["after"][0]["event"] > 0) == (2, True)
@@ -252,7 +258,7 @@ def test_a_recovery_that_remembers_something_is_told_so(write: Write) -> None:
     Path(path).write_text(
         f"from indelible.templates.design import Template\n{text}", encoding="utf-8"
     )
-    told = "determinism: `recover` depends on something beside the image"
+    told = "determinism: `recover` depends on something besides the image"
     violations = indelible.crash(path, "hash", txs=5).violations
     assert {violation["text"] for violation in violations} == {told}
 
@@ -300,7 +306,7 @@ def test_nothing_is_given_where_it_is_not_durable_then(write: Write) -> None:
     )
     asked = {"txs": 2, "set": {"controller.domain": "media"}}
     said = refused(lambda: indelible.run(path, "array", "tiny", **asked))
-    assert "RuntimeError: in the domain media no write is durable when it is accepted" in said
+    assert "RuntimeError: in the domain `media` a write is not durable when it is accepted" in said
 
 
 def test_who_hides_that_the_power_failed_has_not_recovered(tmp_path: Path) -> None:

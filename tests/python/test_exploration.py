@@ -249,21 +249,21 @@ def test_of_one_order_nothing_is_said_of_others(monkeypatch: pytest.MonkeyPatch)
     same = answered(monkeypatch, [row_of(seed, order="a") for seed in range(1, 21)])
     assert (same["orders"], same["would_show"]) == (1, None)
     assert "would have shown" not in str(same)
-    assert "orders      1 that differ of 20, of 2 threads\n" in str(same)
+    assert "orders      1 different ones of 20, of 2 threads\n" in str(same)
     one = answered(monkeypatch, [row_of(seed, order="a", threads=1) for seed in (1, 2)])
     assert "orders      1: one thread uses persistent memory, and every seed" in str(one)
     differ = answered(monkeypatch, [row_of(seed, order=str(seed)) for seed in range(1, 21)])
     assert differ["would_show"] == pytest.approx(0.139, abs=0.001)
     # One thread may do something else each time, by the clock or by others that it waits for.
     alone = answered(monkeypatch, [row_of(seed, order=str(seed), threads=1) for seed in (1, 2)])
-    assert "orders      2 that differ of 2, of 1 thread\n" in str(alone)
+    assert "orders      2 different ones of 2, of 1 thread\n" in str(alone)
 
 
 @pytest.mark.parametrize(
     ("check", "announced_few", "why"),
     [
         (None, False, "no transaction stored to persistent memory, and"),
-        ("./check", False, "behind `measured` the trace stores nothing"),
+        ("./check", False, "after `measured` the trace stores nothing"),
         (None, True, "fewer than half of a core's"),
     ],
 )

@@ -256,7 +256,7 @@ BAD = {
     "workload": (["--set", "workload.items=4"], "workload.items is not a field of a machine"),
     "field": (["--set", "pm.tRAED=4ns"], "unknown parameter `tRAED` of pm; did you mean `tREAD`"),
     "set": (["--set", "pm.tREAD"], "`pm.tREAD` is not of the form section.field=value"),
-    "plot": (["--only", "persist", "--plot", "x.png"], "there is no figure of persist: add one"),
+    "plot": (["--only", "persist", "--plot", "x.png"], "there is no figure of persist; add one"),
     "suffix": (
         ["--plot", "x.gif"],
         "--plot x.gif: the name of a figure must end in one of .png, .svg",

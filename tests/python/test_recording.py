@@ -340,7 +340,7 @@ def test_what_is_recorded_has_the_most_that_was_said(build: Build) -> None:
         'int main(void) { for (uint64_t *at = map("pool", 4096), n = 0; n < 50; n++) at[n] = n; }'
     )
     assert indelible.record(["./program"], "a.trace", most=4096)["stores"] == 50
-    with pytest.raises(InputError, match="does not fit 1,024 bytes"):
+    with pytest.raises(InputError, match="does not fit in 1,024 bytes"):
         indelible.record(["./program"], "a.trace", most=1024)
 
 
@@ -486,7 +486,7 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
         (["record"], "needs a program"),
         (["record", "--most", "3", "./a"], "no size such as 64MiB"),
         (["record", "--out", "none/b", "./a"], "--out none/b"),
-        (["cc", "--with"], "names no compiler"),
+        (["cc", "--with"], "must name a compiler"),
     ):
         assert cli.main(words) == 2
         assert refusal in capfd.readouterr().err

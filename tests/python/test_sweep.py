@@ -191,7 +191,7 @@ BAD = {
     "form": (["--vary", "design.entries"], "`design.entries` is not of the form"),
     "twice": ([*ENTRIES, "--vary", "silo.entries=1"], "a field varies twice"),
     "range": (["--vary", "a.b=1:9"], "`a.b=1:9` is not a range; write first:last:step"),
-    "units": (["--vary", "a.b=1ns:9us:1ns"], "is no range"),
+    "units": (["--vary", "a.b=1ns:9us:1ns"], "is not a range"),
     "backwards": (
         ["--vary", "a.b=9:1:1"],
         "`a.b=9:1:1`: the last value must not be below the first",
@@ -202,7 +202,7 @@ BAD = {
     "very_large": (["--vary", f"seed={'9' * 5000}"], "`seed` is too large: 999"),
     "other_digits": (["--vary", "cores=\u0663"], "must be a whole number from 1 up"),
     "cores": (["--vary", "cores=0"], "`cores` must be a whole number from 1 up"),
-    "cores_word": (["--vary", "cores=two"], "`cores` is to be `two`"),
+    "cores_word": (["--vary", "cores=two"], "`cores` must be a whole number from 1 up, not `two`"),
     "txs": (["--vary", "txs=0"], "`txs` must be a whole number from 1 up, not `0`"),
     "seed": (["--vary", "seed=-1,2"], "`seed` must be a whole number from 0 up, not `-1`"),
     "seed_twice": (["--vary", "seed=1,2", "--seed", "1"], "seed is set twice; keep one"),

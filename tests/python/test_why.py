@@ -391,7 +391,7 @@ def test_what_python_asks_in_wrong_types_is_a_sentence(fake: ModuleType) -> None
         ({"by": 1.5}, "`by` must be a whole number"),
         ({"fields": 3}, "`fields` must be a list of names"),
         ({"seeds": 0}, "`seeds` must be a whole number"),
-        ({"machine": 3}, "`machine` is a name"),
+        ({"machine": 3}, "`machine` must be a name"),
     ):
         with pytest.raises(indelible.InputError) as error:
             indelible.why(PAIR, ["hash"], **own)
