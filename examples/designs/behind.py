@@ -1,20 +1,20 @@
 """The template (`indelible new design mine`), with stores that do not wait: the commit does.
 
-docs/design.md goes from one to the other. The first store of a transaction to a word writes the
-word's old value to the log of its core. A commit waits until these records are durable, writes the
-lines of the transaction back, and then moves the log's mark behind the records, which drops them
-all at once. After a power failure recovery stores the old values back that are behind the mark.
+A transaction's first store to a word writes the word's old value to its core's log. A commit waits
+until these records are durable, writes the transaction's lines back, and then moves the log's mark
+past its records, which drops them all at once. After a power failure recovery restores the old
+values in the records behind the mark.
 """
 
 from indelible.design import LINE, TAKEN, WAIT, Design, Param, Structure
 
-#: Bytes of a record: an address, the old value there, and the record's position plus one, by which
-#: one of an earlier lap is known. Two fill a line, and a line is there whole or not at all.
+#: Bytes of a record: an address, the old value there, and the record's position plus one, which
+#: tells it from records of earlier laps. Two fill a line, which survives whole or not at all.
 RECORD = 32
 
 
 class Area:
-    """Where the log of a core lies: a line that holds the mark, then a ring of records."""
+    """A core's log in memory: a line that holds the mark, then a ring of records."""
 
     def __init__(self, setup, core):
         self.mark = setup.shape.logs[core]
@@ -22,23 +22,23 @@ class Area:
         self.records = min(room, setup.params.records // 2 * 2)
 
     def at(self, position):
-        """Return the address of the record of a position; positions only grow."""
+        """Return the address of the record at a position; positions only grow."""
         return self.mark + LINE + position % self.records * RECORD
 
 
 class Core:
-    """What the hardware of a core knows. A power failure loses it."""
+    """The volatile state of one core's hardware, which a power failure loses."""
 
     def __init__(self, setup, core):
         self.area = Area(setup, core)
-        self.first = 0  # where the mark is: records before it are dropped
-        self.tail = 0  # where the next record goes
-        self.logged = set()  # words that the running transaction has a record of
-        self.lines = {}  # lines that it stored to, in the order of their first stores
-        self.pending = {}  # lines by their records' positions: those from the first not durable on
+        self.first = 0  # position of the mark: records before it are dropped
+        self.tail = 0  # position of the next record
+        self.logged = set()  # words with a record of the running transaction
+        self.lines = {}  # lines that the transaction stored to, oldest first
+        self.pending = {}  # lines by their records' positions, from the first not durable
         self.durable = set()  # positions among them that are durable
         self.ending = None  # the commit that waits for them
-        self.unwritten = 0  # lines of its commit that are not durable
+        self.unwritten = 0  # lines of the commit that are not durable yet
 
 
 class Behind(Design):
@@ -51,7 +51,7 @@ class Behind(Design):
         "records": Param(2**20, 2, 2**20, "Records of a core's log.", tight=[64, 200]),
     }
     rules = {
-        "records_before_lines": "A commit writes its lines back when its records are durable.",
+        "records_before_lines": "A commit writes lines back only once its records are durable.",
         "eviction_waits_for_record": "A line that is evicted before its record is durable waits.",
         "words_are_forgotten": "The next transaction makes records of its own.",
         "lines_before_mark": "The mark moves when the lines of the transaction are durable.",
@@ -61,7 +61,7 @@ class Behind(Design):
 
     def __init__(self, setup):
         self.cores = [Core(setup, core) for core in range(setup.shape.cores)]
-        self.held = []  # evicted lines that wait
+        self.held = []  # evicted lines that wait for a record
         self.counts = {"records": 0, "evictions_held": 0}
 
     # From the program. A hook that returns nothing lets the core go on at once.
@@ -100,7 +100,7 @@ class Behind(Design):
 
     def write_back(self, tx, at, below):
         core = self.cores[tx.core]
-        core.unwritten = 1  # one more, until all have been sent
+        core.unwritten = 1  # counts one more than there are until all have been sent
         for late, line in enumerate(core.lines):
             core.unwritten += below.write_back(at + late, line, tell=("written", tx.core))
         below.at(at + len(core.lines), ("written", tx.core))
@@ -117,9 +117,9 @@ class Behind(Design):
             self.held.append(evict)
             self.counts["evictions_held"] += 1
             return TAKEN
-        return None  # it goes home
+        return None  # the line goes home
 
-    # From the passing of time: what was sent is durable.
+    # From the passing of time: each event says that a write is durable.
 
     def event(self, at, event, below):
         what, number, *position = event
@@ -163,10 +163,10 @@ class Behind(Design):
                 line, data = evict.line, evict.data
                 below.send(evict.at, line, data, kind="home_write_back", waited=at)
 
-    # From the power supply. Of the object nothing is left: recovery has the image alone.
+    # From the power supply. Nothing of the object survives: recovery has the image alone.
 
     def leaves_behind(self, line):
-        # Energy for some of the caches may save a line and not its record.
+        # If there is energy for some of the caches only, it could save a line without its record.
         return self.is_pending(line)
 
     @classmethod
@@ -185,8 +185,8 @@ class Behind(Design):
                 image.set_word(address, old)
             if setup.rules.fence_before_log_is_dropped:
                 image.fence()
-            # A lap further: behind the missing record there may be others, which would be taken for
-            # records of the next life.
+            # A lap further: after the missing record there may be others, which a later recovery
+            # would take for records of its own.
             image.set_word(area.mark, end + area.records)
 
     @classmethod

@@ -53,7 +53,7 @@ def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tup
     for name in asked:
         # The command takes names with commas between them; only a file's name may have a comma.
         if "," in name and not os.path.isfile(name):
-            raise InputError(f"`{what}` is a list: {name.split(',')}, and not {name!r}")
+            raise InputError(f"`{what}` must be a list: {name.split(',')}, not {name!r}")
     if not asked:
         raise InputError("there is nothing to run: name at least one design and one workload")
     every = [row["name"] for row in rows]
@@ -71,7 +71,7 @@ def base_of(
     known = [*designs, *(row["name"] for row in rows)]
     if base not in known and not is_script(base):
         among = ", ".join(f"`{name}`" for name in closest_first(base, dict.fromkeys(known)))
-        raise InputError(f"cannot normalize to `{base}`, which is no design; there are {among}")
+        raise InputError(f"`normalize` must be a design, not `{base}`; there are {among}")
     return base
 
 
@@ -92,10 +92,10 @@ def experiment_of(
     scripts = read_scripts(sql, ycsb, replay)
     if workload is None:
         if not scripts:
-            raise InputError("no workload was named; `indelible list workloads` has them")
+            raise InputError("no workload was named; `indelible list workloads` lists them")
         if len(scripts) > 1:
             flags = " and ".join(script.flag for script in scripts.values())
-            raise InputError(f"{flags} are for different workloads; one of them is enough here")
+            raise InputError(f"{flags} are for different workloads; keep one")
         (workload,) = scripts
     of, on, at = named("design", design), named("workload", workload), named("machine", machine)
     require_use(scripts, (on,))

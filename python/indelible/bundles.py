@@ -38,9 +38,9 @@ OUTPUTS = ("--plot", "--csv", "--table", "--report")
 MEANS = ("--keep", "--dask")
 REFUSED = {
     "--check": "runs a program of yours, which a bundle does not have",
-    "--images": "keeps what a program of yours refuses",
+    "--images": "keeps the files that a program of yours rejects",
     "--native": "measures this computer's processor",
-    "--json": "behind `--` prints what answer.json has, and before it the bundle's own object",
+    "--json": "after `--` would only repeat answer.json; before `--` it prints the bundle's object",
 }
 
 #: Flags that name a file whatever it is called.
@@ -78,8 +78,8 @@ class Words:
 def split(words: Sequence[str], folder: Path) -> Words:
     """Return what a bundle in a folder has of a command, or refuse one that no bundle can have."""
     if not words or words[0] not in BUNDLED:
-        asked = f", and not `{words[0]}`" if words else ""
-        raise InputError(f"a bundle is of one of {', '.join(BUNDLED)}{asked}")
+        asked = f", not `{words[0]}`" if words else ""
+        raise InputError(f"the command of a bundle must be one of {', '.join(BUNDLED)}{asked}")
     places = _Places()
     kept_words, own = [], []
     flag = None
@@ -111,7 +111,7 @@ def _value(flag: str | None, value: str, places: _Places, folder: Path) -> tuple
     if flag in OUTPUTS:
         name = Path(value).name
         if not name or value == "-" or name in (MANIFEST, ANSWER, OUTPUT, README, INPUTS):
-            raise InputError(f"{flag} {value} cannot be a file of a bundle; name another")
+            raise InputError(f"{flag} {value} cannot be a file of a bundle; choose another name")
         return name, False
     if flag in MEANS:
         # A relative path, so that the bundle names no folders of this computer.
@@ -150,7 +150,7 @@ class _Places:
                 mode = path.stat().st_mode
             if not stat.S_ISREG(mode):
                 raise InputError(
-                    f"{name} is no regular file, which a bundle could have; make it one"
+                    f"{name} is not a regular file; a bundle can only contain regular files"
                 )
             every = [path, *_read_by(path, name, is_machine)]
             folder = Path(os.path.commonpath([file.parent for file in every]))
@@ -169,8 +169,7 @@ def _read_by(path: Path, name: str, is_machine: bool) -> Iterator[Path]:
     for base in describe(f"machine:{name}")["extends"] if is_machine else ():
         if os.path.isabs(base):
             raise InputError(
-                f"{path}: extends {base}, which is on this computer alone; name it by a relative"
-                " path"
+                f"{path}: extends {base}, which is on this computer alone; use a relative path"
             )
         path = Path(os.path.abspath(path.parent / base))
         yield path
@@ -214,7 +213,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Any]:
     with naming(folder / MANIFEST), suppress(PermissionError):
         if not folder.is_dir() or not (folder / MANIFEST).exists():
             raise InputError(
-                f"{folder} has no {MANIFEST}; name a folder that `indelible bundle` has made"
+                f"{folder} has no {MANIFEST}; name a folder that `indelible bundle` made"
             )
     for name in (MANIFEST, ANSWER):
         with naming(folder / name):
@@ -241,10 +240,10 @@ def _require_manifest(path: Path, manifest: Any) -> None:  # noqa: ANN401
     words = own.get("command") if fits else None
     places = [*own["inputs"], *own["written"]] if fits else []
     if not words or not all(isinstance(word, str) for word in words) or "\0" in "".join(places):
-        raise InputError(f"{path}: is not of a bundle")
+        raise InputError(f"{path}: is not the manifest of a bundle")
     never = (*OUTPUTS, *MEANS, *REFUSED, "-h", "--help", "--json")
     if words[0] not in BUNDLED or any(word.partition("=")[0] in never for word in words):
-        raise InputError(f"{path}: no bundle has the command `{shlex.join(words)}`")
+        raise InputError(f"{path}: a bundle cannot have the command `{shlex.join(words)}`")
 
 
 class Verified(Object):
@@ -300,7 +299,7 @@ def _differences(then: Any, now: Any, place: str) -> Iterator[dict[str, Any]]:  
             yield from _differences(then.get(key, NOTHING), now.get(key, NOTHING), own)
     elif isinstance(then, list) and isinstance(now, list):
         if len(then) != len(now):
-            yield {"place": f"how many {place}", "then": len(then), "now": len(now)}
+            yield {"place": f"length of {place}", "then": len(then), "now": len(now)}
             return
         for index, (one, other) in enumerate(zip(then, now, strict=True)):
             yield from _differences(one, other, f"{place}[{index}]")

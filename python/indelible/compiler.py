@@ -84,7 +84,7 @@ def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
     if refused := next(filter(REFUSED.match, asked), None):
         needed = "the compiler's thread sanitizer" if "=" in refused else "a shared library"
         raise InputError(
-            f"`indelible cc` needs {needed}, which goes with no {refused}: leave it out"
+            f"`indelible cc` needs {needed}, which does not work with {refused}; leave it out"
         )
     real = _found(compiler)
     folder = _tools(real)
@@ -102,15 +102,17 @@ def require_host() -> None:
     """Refuse computers on which the recorder does not work."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise InputError(
-            f"programs are recorded on Linux on x86-64, and this is {platform.system()} on"
-            f" {platform.machine()}; docs/replay.md has the format of traces made otherwise"
+            f"programs can be recorded only on Linux on x86-64, and this is {platform.system()} on"
+            f" {platform.machine()}; docs/replay.md describes the format of a trace"
         )
 
 
 def _found(program: str) -> str:
     path = shutil.which(program)
     if path is None:
-        raise InputError(f"no `{program}` on this computer: name a compiler with --with COMPILER")
+        raise InputError(
+            f"there is no `{program}` on this computer; name a compiler with --with COMPILER"
+        )
     return path
 
 
@@ -154,8 +156,8 @@ def _keeping() -> Iterator[Path]:
         yield caches
     except OSError as error:
         raise InputError(
-            f"the recorder cannot be kept in {caches}: {(error.strerror or str(error)).lower()};"
-            " have XDG_CACHE_HOME name a folder that can be written, now and where the program runs"
+            f"the recorder cannot be stored in {caches}: {(error.strerror or str(error)).lower()};"
+            " set XDG_CACHE_HOME to a writable folder, now and where the program runs"
         ) from None
 
 
@@ -200,6 +202,6 @@ def _make(made: Path, folder: Path, how: Sequence[str]) -> None:
 def _run(command: Sequence[str]) -> None:
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode != 0:
-        told = made.stderr.strip().splitlines() or ["it says nothing"]
+        told = made.stderr.strip().splitlines() or ["it printed nothing"]
         wrong = next((line for line in told if "error" in line), told[-1])
-        raise InputError(f"`{command[0]}` does not build the recorder: {wrong}")
+        raise InputError(f"`{command[0]}` could not build the recorder: {wrong}")

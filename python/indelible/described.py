@@ -44,21 +44,22 @@ def description(design: type[Design], name: str) -> dict[str, Any]:
     for word in ("params", "rules", "needless"):
         said = getattr(design, word)
         if not isinstance(said, Mapping):
-            raise InputError(f"{name}: `{word}` has something for each name: a mapping")
+            raise InputError(f"{name}: `{word}` must be a mapping from names, not {said!r}")
         for key, value in said.items():
             # A key of `needless` may name the log before a colon.
             bare = key.rpartition(":")[2] if word == "needless" and isinstance(key, str) else key
             if not isinstance(bare, str) or not bare.isidentifier():
-                raise InputError(f"{name}: `{word}` has {key!r}, which is no name")
+                raise InputError(f"{name}: a key of `{word}` must be an identifier, not {key!r}")
             if word != "params":
                 _text(name, f"{word}[{key!r}]", value)
     for rule in design.needless:
         # The rules of logs are known only to the simulator, which checks them later.
         if design.model is None and rule not in design.rules:
-            raise InputError(f"{name}: `needless` names `{rule}`, which is no rule")
+            raise InputError(f"{name}: `needless` names `{rule}`, which is not in `rules`")
     for word in FLAGS:
-        if not isinstance(getattr(design, word), bool):
-            raise InputError(f"{name}: `{word}` is True or False")
+        value = getattr(design, word)
+        if not isinstance(value, bool):
+            raise InputError(f"{name}: `{word}` must be True or False, not {value!r}")
     _require_hooks(design, name)
     _require_class_methods(design, name)
     _require_kind(design, name)
@@ -88,7 +89,7 @@ def _file(design: type[Design]) -> str | None:
 
 def _text(name: str, word: str, value: object) -> None:
     if not isinstance(value, str):
-        raise InputError(f"{name}: `{word}` is text, and not {value!r}")
+        raise InputError(f"{name}: `{word}` must be a string, not {value!r}")
 
 
 def _require_hooks(design: type[Design], name: str) -> None:
@@ -100,15 +101,15 @@ def _require_hooks(design: type[Design], name: str) -> None:
             meant := difflib.get_close_matches(word, missing, 1, LIKELY)
         ):
             raise InputError(
-                f"{name}: there is no hook `{word}`; is `{meant[0]}` meant? If not, call it"
-                f" otherwise, or `_{word}`"
+                f"{name}: there is no hook `{word}`; did you mean `{meant[0]}`? If not, choose"
+                f" another name, such as `_{word}`"
             )
     for hook in HOOKS:
         own = getattr(design, hook)
         if hook != "could_be_durable" and inspect.isgeneratorfunction(own):
-            raise InputError(f"{name}: `{hook}` has a `yield`, and answers with `return`")
+            raise InputError(f"{name}: `{hook}` must answer with `return`, not with `yield`")
         if inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own):
-            raise InputError(f"{name}: `{hook}` is `async`, and is called as it is: leave that out")
+            raise InputError(f"{name}: `{hook}` must be a plain function; leave out `async`")
 
 
 def _require_class_methods(design: type[Design], name: str) -> None:
@@ -118,8 +119,8 @@ def _require_class_methods(design: type[Design], name: str) -> None:
         own = inspect.getattr_static(design, hook)
         if inspect.isfunction(own) and len(inspect.signature(own).parameters) == 1 + given:
             raise InputError(
-                f"{name}: `{hook}` is asked of the class, since no object is there: write"
-                f" `@classmethod` above it, and `def {hook}(cls, ...)`"
+                f"{name}: `{hook}` is called on the class, before there is an object: make it a"
+                f" `@classmethod`, `def {hook}(cls, ...)`"
             )
 
 
@@ -129,13 +130,14 @@ def _require_kind(design: type[Design], name: str) -> None:
         hook = next((hook for hook in OF_ORDERS if _changes(design, hook)), None)
         if hook:
             raise InputError(
-                f"{name}: `{hook}` is asked of ordering hardware alone, which says what it promises"
-                " (`model`)"
+                f"{name}: `{hook}` is called only on ordering hardware, a class with a `model`;"
+                " remove it"
             )
         return
     if hook := next((hook for hook in OF_DESIGNS if _changes(design, hook)), None):
         raise InputError(
-            f"{name}: `{hook}` is not asked of ordering hardware: transactions are its log's"
+            f"{name}: `{hook}` is never called on ordering hardware, whose log has the"
+            " transactions; remove it"
         )
 
 
@@ -146,16 +148,18 @@ def _changes(design: type[Design], hook: str) -> bool:
 def _one_of(name: str, word: str, value: object, known: Iterable[str | None]) -> None:
     if value not in [*known]:
         words = ", ".join(filter(None, known))
-        raise InputError(f"{name}: `{word}` is one of {words}, and not {value!r}")
+        raise InputError(f"{name}: `{word}` must be one of {words}, not {value!r}")
 
 
 def _field(name: str, key: str, param: Param) -> dict[str, Any]:
     """Return a parameter as the simulator takes it: a choice is the index of its word."""
     if not isinstance(param, Param):
-        raise InputError(f"{name}: `params` has a `Param` for `{key}`, and not {param!r}")
+        raise InputError(f"{name}: `{key}` of `params` must be a `Param`, not {param!r}")
     _text(name, f"the doc of {key}", param.doc)
     if not isinstance(param.tight, Sequence) or (param.choices and param.tight):
-        raise InputError(f"{name}: `tight` of `{key}` is a list, of numbers and not of choices")
+        raise InputError(
+            f"{name}: `tight` of `{key}` must be a list of numbers, and empty if it has choices"
+        )
     field: dict[str, Any] = {"name": key, "doc": param.doc, "tight": list(param.tight)}
     if param.choices:
         for choice in param.choices:
@@ -167,7 +171,9 @@ def _field(name: str, key: str, param: Param) -> dict[str, Any]:
         return field | limits | {"choices": choices}
     numbers = (param.default, param.least, param.most, *param.tight)
     if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
-        raise InputError(f"{name}: `{key}` has whole numbers from 0 on, and not {numbers!r}")
+        raise InputError(
+            f"{name}: the numbers of `{key}` must be whole, from 0 up, not {numbers!r}"
+        )
     span = f"{param.least} to {param.most}"
     said = [
         ("the default of", "is", int(param.default)),
@@ -175,6 +181,6 @@ def _field(name: str, key: str, param: Param) -> dict[str, Any]:
     ]
     for what, verb, number in said:
         if not param.least <= number <= param.most:
-            raise InputError(f"{name}: {what} `{key}` {verb} {number}, which is not {span}")
+            raise InputError(f"{name}: {what} `{key}` {verb} {number}; it must be {span}")
     limits = {"default": int(param.default), "least": param.least, "most": param.most}
     return field | limits | {"choices": []}

@@ -136,15 +136,19 @@ class Structure:
         for name in ("bits", "count"):
             size = getattr(self, name)
             if not isinstance(size, int) or not 0 <= size < 2**63:
-                raise ValueError(f"`{name}` of `{self.name}` is a whole number, and not {size!r}")
+                raise ValueError(
+                    f"`{name}` of `{self.name}` must be a whole number from 0 up, not {size!r}"
+                )
         # Sums over structures, in kilobytes or in energy, are exact up to here.
         if self.bits * self.count >= 2**53:
             raise ValueError(
-                f"`{self.name}` has {self.bits * self.count} bits: take fewer than 2^53"
+                f"`{self.name}` has {self.bits * self.count} bits; it must have fewer than 2^53"
             )
         if self.kept_by not in KEPT_BY:
             known = ", ".join(KEPT_BY)
-            raise ValueError(f"`{self.name}` is kept by one of {known}, and not {self.kept_by!r}")
+            raise ValueError(
+                f"`kept_by` of `{self.name}` must be one of {known}, not {self.kept_by!r}"
+            )
 
 
 @dataclass(frozen=True)

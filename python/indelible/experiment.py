@@ -86,7 +86,7 @@ class Script:
         A byte order mark, with which some editors begin a file, is dropped.
         """
         if not path:
-            raise InputError(f"{flag or 'a test'} names no file: its word is empty")
+            raise InputError(f"{flag or 'a test'} must name a file; it is an empty string")
         place = f"{flag} {path}".lstrip()
         try:
             # Devices such as /dev/zero have no end; a pipe, as of `<(...)` in a shell, does.
@@ -110,21 +110,21 @@ def whole(name: str, value: object, least: int = 0, most: int = WHOLE_MAX) -> in
     if number > most == WHOLE_MAX:
         raise InputError(f"`{name}` is too large: {value!r}")
     if not least <= number <= most:
-        raise InputError(f"`{name}` is a whole number {span(least, most)}, and not {value!r}")
+        raise InputError(f"`{name}` must be a whole number {span(least, most)}, not {value!r}")
     return number
 
 
 def above_zero(name: str, value: object) -> float:
     """Return a positive number of any library as Python's `float`, or refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:  # type: ignore[operator]
-        raise InputError(f"`{name}` is a number above 0, and not {value!r}")
+        raise InputError(f"`{name}` must be a number above 0, not {value!r}")
     return float(value)
 
 
 def truth(name: str, value: object) -> bool:
     """Return a truth value, or refuse anything else: to Python a word such as `no` is true."""
     if not is_truth(value):
-        raise InputError(f"`{name}` is True or False, and not {value!r}")
+        raise InputError(f"`{name}` must be True or False, not {value!r}")
     return bool(value)
 
 
@@ -136,7 +136,7 @@ def is_truth(value: object) -> bool:
 
 def span(least: int, most: int) -> str:
     """Return a range in words, without an upper limit that is only that of our formats."""
-    return f"from {least} on" if most == WHOLE_MAX else f"from {least} to {most}"
+    return f"from {least} up" if most == WHOLE_MAX else f"from {least} to {most}"
 
 
 def named(what: str, value: object) -> str:
@@ -144,7 +144,7 @@ def named(what: str, value: object) -> str:
     if isinstance(value, (type, scripts.Named)) and what in DESIGNS:
         return scripts.named(value)
     if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
-        raise InputError(f"`{what}` is a name, and not {value!r}")
+        raise InputError(f"`{what}` must be a name, not {value!r}")
     return readable(what, os.fsdecode(value))
 
 
@@ -153,7 +153,7 @@ def readable(what: str, text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"`{what}` is not text in UTF-8: {text!r}") from None
+        raise InputError(f"`{what}` must be text in UTF-8, not {text!r}") from None
     return text
 
 
@@ -163,10 +163,10 @@ def listed(what: str, value: object) -> tuple[str, ...]:
         return (value,)
     if isinstance(value, (set, frozenset)):
         # The first design is 1.00, and a set's first element differs from process to process.
-        raise InputError(f"`{what}` is a set, which has no order of its own; name them in a list")
+        raise InputError(f"`{what}` must be a list, not a set, which has no order")
     found = tuple(value) if isinstance(value, Iterable) else (value,)
     if not all(isinstance(name, (str, os.PathLike, type)) for name in found):
-        raise InputError(f"`{what}` is a list of names, and not {value!r}")
+        raise InputError(f"`{what}` must be a list of names, not {value!r}")
     require_distinct(what, found)
     return tuple(named(what, name) for name in found)
 
@@ -177,7 +177,9 @@ def require_distinct(what: str, found: Iterable[object]) -> None:
     classes = dict.fromkeys(one for one in own if isinstance(one, type))
     for name, times in Counter(one.__name__ for one in classes).items():
         if times > 1:
-            raise InputError(f"`{what}` has {times} classes of the name {name}; name one otherwise")
+            raise InputError(
+                f"`{what}` has {times} classes called {name}; choose another name for one"
+            )
 
 
 def worded(what: str, value: object) -> tuple[str, ...]:
@@ -186,12 +188,12 @@ def worded(what: str, value: object) -> tuple[str, ...]:
     found: tuple[Any, ...] = tuple(value) if several else (None,)  # type: ignore[arg-type]
     if not all(isinstance(word, (str, os.PathLike)) for word in found):
         raise InputError(
-            f"`{what}` is a list of words such as ['./program', 'pool'], and not {value!r}"
+            f"`{what}` must be a list of words such as ['./program', 'pool'], not {value!r}"
         )
     decoded = tuple(map(os.fsdecode, found))
     for word in decoded:
         if "\0" in word:
-            raise InputError(f"`{what}` has a word with a NUL, which no program can take: {word!r}")
+            raise InputError(f"a word of `{what}` must not contain a NUL: {word!r}")
     return decoded
 
 
@@ -345,7 +347,7 @@ class Campaign:
         elif is_truth(self.mutants):
             object.__setattr__(self, "mutants", bool(self.mutants))
         else:
-            said = f"`mutants` is True, False or the name of a rule, and not {self.mutants!r}"
+            said = f"`mutants` must be True, False or the name of a rule, not {self.mutants!r}"
             raise InputError(said)
         object.__setattr__(self, "nested", truth("nested", self.nested))
         for name in ("without", "check", "images"):

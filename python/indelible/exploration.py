@@ -156,7 +156,7 @@ def _require_campaign(campaign: Campaign) -> None:
     The checker is not run, since files that it needs may come with the recording.
     """
     if campaign.check is not None and not campaign.check.strip():
-        raise InputError("`check` names no program: its word is empty")
+        raise InputError("`check` must name a program; it is an empty string")
     asked = campaign.experiment
     settings = tuple(pair for pair in asked.settings if pair[0] != OF_TRACE)
     asked = replace(asked, settings=settings, script=ONE_STORE)

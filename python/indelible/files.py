@@ -21,7 +21,7 @@ def require_writable(what: str, path: str) -> None:
     A symbolic link is written through, even if its target does not exist yet.
     """
     if not path:
-        raise InputError(f"{what} names no file: its word is empty")
+        raise InputError(f"{what} must name a file; it is an empty string")
     if path.endswith(os.sep):
         raise InputError(f"{what} {path}: is a directory")
     with naming(f"{what} {path}"):
@@ -33,7 +33,7 @@ def require_writable(what: str, path: str) -> None:
 def make_folder(what: str, path: str) -> Path:
     """Return the folder for a command's output, and make it if its parent exists."""
     if not path:
-        raise InputError(f"{what} names no folder: its word is empty")
+        raise InputError(f"{what} must name a folder; it is an empty string")
     require_parent(what, path)
     folder = Path(path)
     with naming(f"{what} {path}"):
@@ -113,7 +113,7 @@ def write_new(path: Path, text: str) -> None:
         try:
             file = path.open("x", encoding="utf-8")
         except FileExistsError:
-            raise InputError(f"{path}: is there already; name another") from None
+            raise InputError(f"{path}: already exists; choose another name") from None
         try:
             with file:
                 file.write(text)

@@ -138,7 +138,7 @@ def _recovered(campaign: Mapping[str, Any]) -> Check:
 
 def _noticed(campaign: Mapping[str, Any]) -> Check:
     ok = bool(campaign["violations"])
-    said = f"that its rule {RULE} is off {'was' if ok else 'was not'} noticed"
+    said = f"a run with rule {RULE} switched off {'was' if ok else 'was not'} caught"
     return Check("oracle", ok, said, None if ok else PLEASE)
 
 
@@ -153,7 +153,7 @@ def _extras() -> Iterator[Check]:
         # A file of its settings that is malformed is of another kind.
         except Exception as error:
             missing = isinstance(error, ModuleNotFoundError) and error.name == library
-            why = "not there" if missing else f"does not work ({' '.join(str(error).split())})"
+            why = "not installed" if missing else f"does not work ({' '.join(str(error).split())})"
             yield Check(library, None if missing else False, f"{why}: no {what}", fix)
         else:
             yield Check(library, True, f"{version}: {what}")
@@ -168,15 +168,17 @@ def _programs() -> Check:
         return Check("cc", None, f"no {what}: {error}")
     path = shutil.which("cc")
     if path is None:
-        return Check("cc", None, f"not there: no {what}", "install gcc or clang")
+        return Check("cc", None, f"not installed: no {what}", "install gcc or clang")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "empty.c"
         source.write_text("int main(void) { return 0; }\n")
         words = [path, "-o", str(source.with_suffix("")), str(source)]
         made = subprocess.run(words, capture_output=True, text=True, check=False)
     if made.returncode != 0:
-        said = (made.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        return Check("cc", False, f"{path} compiles nothing ({said}): no {what}", "mend it")
+        said = (made.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        return Check(
+            "cc", False, f"{path} compiles nothing ({said}): no {what}", "fix the compiler"
+        )
     try:
         compiler.require_cache()
     except InputError as error:

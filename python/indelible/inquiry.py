@@ -69,9 +69,11 @@ def why(
     known = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
     designs = names_of("designs", designs, known["designs"])
     if len(designs) > 2:
-        raise InputError(f"`why` is about one design, or two, and not {len(designs)}; drop some")
+        raise InputError(f"`why` takes one design or two, not {len(designs)}; drop some")
     if len({*map(called, designs)}) < len(designs):
-        raise InputError(f"both designs are called {called(designs[0])}; name one file otherwise")
+        raise InputError(
+            f"both designs are called {called(designs[0])}; choose another name for one file"
+        )
     workloads = names_of("workloads", workloads, known["workloads"])
     metric_named(metric)
     by = whole("by", by, 2, BY_MAX)

@@ -303,7 +303,7 @@ def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
         return Verdict("untested", command=campaign.command(), reason=data[UNTESTED])
     violations = failed_points(data)
     if not violations and not data["checked"]:
-        announced = "of a core's transactions fewer than half were announced as durable"
+        announced = "fewer than half of a core's transactions were announced as durable"
         stored = "no transaction stored to persistent memory: there is nothing to check"
         few = bool(data.get("announced_few"))
         reason = announced if few else stored

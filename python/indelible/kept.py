@@ -145,10 +145,7 @@ def simulator_digest() -> str:
 def _digest(path: str) -> str:
     text = Path(path).read_bytes()
     if path == experiment.LOADED[0] and experiment.stamp(path) != experiment.LOADED[1]:
-        raise InputError(
-            f"{path} was built anew after it was loaded here, so what runs is not in it: start"
-            " this process again"
-        )
+        raise InputError(f"{path} was rebuilt after this process loaded it; restart the process")
     return _fingerprint(text)
 
 
@@ -167,7 +164,7 @@ def _read(file: Path) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or answer.pop(DIGEST, None) != _digest_of(answer):
-        raise InputError(f"{file}: is no answer that was kept; delete it")
+        raise InputError(f"{file}: is not a valid kept answer; delete it")
     return answer
 
 

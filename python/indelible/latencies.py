@@ -31,11 +31,11 @@ Step = tuple[float, float]
 
 TITLE = "Cycles of a transaction, and of its commit"
 NOTE = (
-    "from the start of a commit to its acknowledgement; what a design waits for before that, as an"
-    " undo log does at its stores, is in the core time of a transaction alone"
+    "from the start of a commit to its acknowledgement; what a design waits for earlier, as an undo"
+    " log does at its stores, counts only in a transaction's core time"
 )
-LATER = "of designs that acknowledge before that, until the transaction is durable"
-SEEDS_NOTE = "of several seeds: means of each seed's percentiles, and the slowest commit of all"
+LATER = "the design acknowledges earlier: until the transaction is durable"
+SEEDS_NOTE = "with several seeds: means of each seed's percentiles, and the slowest commit of all"
 
 
 def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:

@@ -189,13 +189,11 @@ def _require_simulated(
     """Refuse loops that cannot be simulated, before anything is measured."""
     about = describe(machine if "/" in machine or "." in machine else f"machine:{machine}")
     if about["kind"] != "machine":
-        raise InputError(f"`against` is a machine, and `{machine}` is a {about['kind']}")
+        raise InputError(f"`against` must be a machine, and `{machine}` is a {about['kind']}")
     if values is not None and "xorshift" not in values:
-        raise InputError("`against` simulates values of xorshift alone: add it to `values`")
+        raise InputError("`against` simulates only values of xorshift; add it to `values`")
     if fences is not None and not {"sfence", "none"} & {*fences}:
-        raise InputError(
-            "`against` simulates the fences sfence and none alone: add one to `fences`"
-        )
+        raise InputError("`against` simulates only the fences sfence and none; add one to `fences`")
 
 
 def loops(answer: Answer) -> list[dict[str, Any]]:
@@ -318,30 +316,30 @@ def beside(
     loops = {name: loop for name, loop in found.items() if loop is not None}
     if not loops:
         raise InputError(
-            f"`native` measures the loop of {LOOP}, and none of its kind is compared: "
-            f"name {LOOP}, or {LOOP}-cached, {LOOP}-movnti4, ... (`indelible list profiles`)"
+            f"`native` measures the loop of {LOOP}, which is not among the workloads; "
+            f"add {LOOP}, or {LOOP}-cached, {LOOP}-movnti4, ... (`indelible list profiles`)"
         )
     of_first, first = next(iter(loops.items()))
     for name, loop in loops.items():
         unlike = [key for key in first if key != "variant" and loop[key] != first[key]]
         if unlike:
             raise InputError(
-                "`native` measures loops that differ in `variant` alone, and"
+                "`native` measures loops that differ only in `variant`, and"
                 f" `workload.{unlike[0]}` of {of_first} and {name} is {first[unlike[0]]} and"
-                f" {loop[unlike[0]]}: compare them one at a time"
+                f" {loop[unlike[0]]}; compare them one at a time"
             )
     if cores > (available := pool.workers_available()):
         raise InputError(
             f"`native` needs a processor for each of {cores} threads, and this process may use "
-            f"{available}: lower `cores`"
+            f"{available}; lower `cores`"
         )
     if first["work"] != XORSHIFT:
-        raise InputError("`native` draws values by xorshift alone: drop the setting workload.work")
+        raise InputError("`native` draws values only by xorshift; drop the setting workload.work")
     array = ELEMENT * int(first["items"]) // cores
     if not ARRAY_MIN <= array <= ARRAY_MAX:
         raise InputError(
-            f"`native` measures arrays from 64 KiB to 16 GiB, and that of each thread has {array:,}"
-            " bytes: set workload.items, of which each has 4, or another number of `cores`"
+            f"`native` measures arrays from 64 KiB to 16 GiB, and each thread's has {array:,}"
+            " bytes; change workload.items (4 bytes each) or `cores`"
         )
     words = {
         "variants": list(dict.fromkeys(loop["variant"] for loop in loops.values())),

@@ -108,7 +108,7 @@ def jobs_at_once() -> int:
     if not said:
         return workers_available()
     if not said.isascii() or not said.isdigit() or int(said) < 1:
-        raise InputError(f"{JOBS_VARIABLE} is `{said}`; it takes a whole number from 1 on")
+        raise InputError(f"{JOBS_VARIABLE} must be a whole number from 1 up, not `{said}`")
     return min(int(said), workers_available())
 
 
@@ -235,7 +235,7 @@ def _start(threads: Sequence[threading.Thread]) -> None:
             thread.start()
         except RuntimeError as error:
             if count == 0:
-                raise HostError(f"this computer lets nothing more run at a time: {error}") from None
+                raise HostError(f"this computer cannot start a thread: {error}") from None
             return
 
 

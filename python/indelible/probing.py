@@ -151,12 +151,12 @@ def probe(
     curves = truth("curves", curves)
     if curves and not any(group in DRAWN for group in groups):
         raise InputError(
-            f"there is no figure of {', '.join(groups)}: add one of {', '.join(DRAWN)}"
+            f"there is no figure of {', '.join(groups)}; add one of {', '.join(DRAWN)}"
         )
     settings = _of_machine(pairs(set))
     memories = tuple(Memory.of(machine, settings) for machine in _named(machines))
     if not (groups and memories):
-        raise InputError("there is nothing to ask: name a machine, and a group or none")
+        raise InputError("there is nothing to measure: name at least one machine and one group")
     plan = {
         (memory.machine, cell): _experiment(memory, cell, seed)
         for memory in memories
@@ -210,7 +210,7 @@ def _of_machine(settings: Pairs) -> Pairs:
     for key, _ in settings:
         if key.partition(".")[0] in ("design", "workload"):
             raise InputError(
-                f"{key} is no field of a machine: probes have a design and a workload of their own;"
+                f"{key} is not a field of a machine: probes have their own design and workload;"
                 " drop it, or use `indelible run --workload probe`"
             )
     return settings

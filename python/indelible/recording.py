@@ -75,9 +75,9 @@ SYSTEM = ("/usr/lib/", "/usr/include/", "/usr/local/lib/gcc")
 #: The errors in a program's transactions, in the order of `enum wrong` (recorder/inner.h).
 WRONG = (
     "",
-    "indelible_abort() at {at}: {word} does not hold again what it held at indelible_begin(), since"
-    " the store of {since}. An aborted transaction leaves nothing in the trace, and"
-    " indelible_abort() puts nothing back in the program: that does so itself, before it",
+    "indelible_abort() at {at}: {word} no longer holds what it held at indelible_begin(), since"
+    " the store of {since}. The trace drops an aborted transaction, and indelible_abort() restores"
+    " nothing: the program must restore its memory before it calls it",
     "indelible_begin() at {at} is within the transaction that begins at {since}: transactions do"
     " not nest",
     "indelible_commit() at {at} ends a transaction, and none has begun",
@@ -86,7 +86,7 @@ WRONG = (
     " indelible_abort() follows",
     "indelible_measured() at {at} is within the transaction that begins at {since}",
 )
-UNKNOWN = "a place that is not known"
+UNKNOWN = "an unknown place"
 
 
 class EndError(InputError):
@@ -181,7 +181,7 @@ def command_of(value: object) -> tuple[str, ...]:
     """Return a program and its arguments as words, or refuse anything else."""
     found = worded("command", value)
     if not found or not found[0]:
-        raise InputError(f"`command` names no program: {value!r}")
+        raise InputError(f"`command` must name a program, not {value!r}")
     return found
 
 
@@ -189,7 +189,7 @@ def what_of(pool: object, loads: object, unseen: object, most: object) -> dict[s
     """Return the checked options that say what is recorded of a program."""
     pool = None if pool is None else named("pool", pool)
     if pool == "":
-        raise InputError("`pool` names no file: its word is empty")
+        raise InputError("`pool` must name a file; it is an empty string")
     return {
         "pool": pool,
         "loads": truth("loads", loads),
@@ -267,26 +267,26 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
     program = shlex.join(command)
     if not (folder / "head").exists():
         raise InputError(
-            f"`{program}` was not built with `indelible cc`, and ran nothing that was:"
-            " docs/recording.md has how"
+            f"`{program}` was not built with `indelible cc`, and ran nothing that was;"
+            " docs/recording.md says how"
         )
     if (folder / "others").exists():
         raise InputError(
-            f"`{program}` starts several programs that were built with `indelible cc`: record each"
+            f"`{program}` starts several programs that were built with `indelible cc`; record each"
             " alone"
         )
     if code < 0:
-        raise EndError(f"`{program}` ended by signal {-code}")
+        raise EndError(f"`{program}` was ended by signal {-code}")
     if not (folder / "status").exists():
         raise EndError(
-            f"`{program}` did not return from main or call exit, but ended otherwise, as by exec"
+            f"`{program}` must return from main or call exit; it ended another way, such as by exec"
         )
     # Names of files come last, each behind a zero byte, because they may contain line breaks.
     counts, *regions = (folder / "status").read_text(errors="replace").split("\0")
     told = [line.partition(" ")[::2] for line in counts.splitlines()]
     if [name for name, _ in told] != [*TOLD]:
         raise InputError(
-            f"`{program}` was built with the `indelible cc` of another version: build it again"
+            f"`{program}` was built with another version of `indelible cc`; build it again"
         )
     status: dict[str, Any] = {name: int(count) for name, count in told}
     status["regions"] = []
@@ -303,41 +303,41 @@ def _require_whole(
     if not status["regions"]:
         ended = f"; it ended with exit code {code}" if code else ""
         raise InputError(
-            "no persistent memory: the program mapped no file shared and writable, or not that of"
-            f" --pool, and named none with indelible_region() of indelible.h{ended}"
+            "no persistent memory: the program mapped no file shared and writable (or not that of"
+            f" --pool), and named no region with indelible_region() of indelible.h{ended}"
         )
     if status["nested"]:
         raise InputError(
-            f"{status['nested']:,} accesses of a signal's handler came while another was recorded:"
-            " a program is recorded without such handlers"
+            f"{status['nested']:,} accesses of a signal handler came while another access was"
+            " recorded; record the program without such handlers"
         )
     if status["full"]:
         raise InputError(
-            f"the trace does not fit {asked['most']:,} bytes: record less, from"
-            " indelible_measured() on or with --no-loads, or raise --most"
+            f"the trace does not fit in {asked['most']:,} bytes; record less, with"
+            " indelible_measured() or --no-loads, or raise --most"
         )
     if status["crowded"] or status["failed"]:
         reason = (
             "more than 64 files, or 256 mappings of them at a time, are persistent memory, or more"
-            " than 64 threads use it, or 1,024 are there at a time"
+            " than 64 threads use it, or 1,024 exist at a time"
             if status["crowded"]
             else "a file could not be read, the temporary folder is full, or the program closed all"
             " files that were open"
         )
-        raise InputError(f"the recording is not whole: {reason}")
+        raise InputError(f"the recording is incomplete: {reason}")
     if status["unseen"] and not asked["unseen"]:
         before = sources.of(status["unseen_from"])
         place = f"before {before}" if before else "before the end"
         forked = (
-            "; what a child stores is not recorded, and the program has forked"
+            "; the program forked, and what a child stores is not recorded"
             if status["forks"]
             else ""
         )
         raise InputError(
             f"{status['unseen']:,} bytes of persistent memory changed without a store that was"
-            f" seen, the first at {status['unseen_at']:#x} {place}: build what stores there with"
-            " `indelible cc`, or take them for stores just before the next flush or fence with"
-            f" --unseen. It may be an instruction, too, of which the compiler tells nothing{forked}"
+            f" seen, the first at {status['unseen_at']:#x} {place}; build what stores there with"
+            " `indelible cc`, or use --unseen to treat them as stored just before the next flush or"
+            f" fence. An instruction that the compiler does not report can do this too{forked}"
         )
     if status["wrong"]:
         raise InputError(_wrong(status, sources))

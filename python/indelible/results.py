@@ -261,7 +261,7 @@ def parts_of(cell: object, *parts: str) -> AnyCell:
     """Return the parts of a cell, or refuse a value that has other parts."""
     if isinstance(cell, Sequence) and not isinstance(cell, str) and len(cell) == len(parts):
         return tuple(cell)
-    raise InputError(f"a cell is ({', '.join(parts)}), and not {cell!r}")
+    raise InputError(f"a cell must be ({', '.join(parts)}), not {cell!r}")
 
 
 class OfSeeds(Shown, ABC):
@@ -525,7 +525,7 @@ class Comparison(OfSeeds):
         On each workload the total of the design that is 1.00 is 100.
         """
         if view not in STACKED:
-            raise InputError(f"stacks are of {' or '.join(STACKED)}, and not of {view!r}")
+            raise InputError(f"the view of stacks must be {' or '.join(STACKED)}, not {view!r}")
         return [*self._view(view).rows(self)]
 
     def percentiles(self) -> list[dict[str, Any]]:

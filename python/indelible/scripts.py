@@ -107,9 +107,9 @@ def named(design: type | Named) -> Named:
         return design
     name = design.__name__
     if not issubclass(design, Design):
-        raise InputError(f"{name} is no design: derive it from `indelible.design.Design`")
+        raise InputError(f"{name} is not a design; derive it from `indelible.design.Design`")
     if any(row["name"] == name for row in json.loads(core.list("designs"))["rows"]):
-        raise InputError(f"{name} is the name of a design that there is; name the class otherwise")
+        raise InputError(f"there already is a design {name}; choose another name for the class")
     _classes[name] = design
     _mine.set({**_mine.get(), name: design})
     return Named(name, design)
@@ -118,7 +118,7 @@ def named(design: type | Named) -> Named:
 def under(log: str, design: type[Design]) -> Named:
     """Return the name of a log on a class that is ordering hardware."""
     if log not in LOGS:
-        raise InputError(f"`{log}` is no software log; they are {', '.join(LOGS)}")
+        raise InputError(f"unknown software log `{log}`; there are: {', '.join(LOGS)}")
     return Named(f"{log}@{named(design)}", design)
 
 
@@ -137,7 +137,7 @@ def find(name: str) -> tuple[type[Design], str | None, str] | None:
     elif own and os.path.isfile(own + SUFFIX):
         path = own if os.path.dirname(own) else f"./{own}"
         path = f"{log}@{path}" if log else path
-        raise InputError(f"unknown design `{name}`; that in the file is `{path}{SUFFIX}`")
+        raise InputError(f"unknown design `{name}`; did you mean `{path}{SUFFIX}`?")
     elif os.path.dirname(own) and os.path.isdir(own):
         raise InputError(
             f"{own} is a directory; a design in Python is a file, such as"
@@ -148,8 +148,8 @@ def find(name: str) -> tuple[type[Design], str | None, str] | None:
         return None
     if log and design.model is None:
         raise InputError(
-            f"{own} is no ordering hardware for the log `{log}`: it does not say what it promises"
-            " (`model`)"
+            f"{own} is not ordering hardware, so the log `{log}` cannot run on it; ordering"
+            " hardware sets `model`, what it promises"
         )
     return design, log, own
 
@@ -163,7 +163,7 @@ def _require_log(name: str) -> None:
     """Refuse an unknown log on known hardware in Python."""
     log, _, own = name.partition("@")
     if own in _classes or (own.endswith(SUFFIX) and os.path.isfile(own)):
-        raise InputError(f"`{log}` is no software log; they are {', '.join(LOGS)}")
+        raise InputError(f"unknown software log `{log}`; there are: {', '.join(LOGS)}")
 
 
 def _loaded(path: str) -> type[Design]:
@@ -201,7 +201,9 @@ def _load(path: str) -> type[Design]:
     known = _files.get(key)
     if known is None or any(_digest(part) != digest for part, digest in _parts[known].items()):
         if (section := called(path)) in sections():
-            raise InputError(f"{path}: settings have a section `{section}`; name it otherwise")
+            raise InputError(
+                f"{path}: settings already have a section `{section}`; choose another name"
+            )
         module, own, source = _first(path, text, key[1])
         known = _files[key] = _design_of(module, path)
         files = filter(None, map(_file_of, own.values()))
@@ -381,7 +383,7 @@ def _design_of(module: ModuleType, path: str) -> type[Design]:
         names = ", ".join(one.__name__ for one in ends)
         has = f"has {len(ends)} designs ({names})" if ends else "has no design"
         raise InputError(
-            f"{path}: {has}; it takes one class that is derived from `indelible.design.Design`"
+            f"{path}: {has}; it must have one class derived from `indelible.design.Design`"
         )
     return ends[0]
 
@@ -529,5 +531,5 @@ def hardware(design: type[Design], setup: Setup) -> list[tuple[Any, ...]]:
     found = list(design.hardware(setup))
     for structure in found:
         if not isinstance(structure, Structure):
-            raise TypeError(f"it returns a `Structure` for each, and not {structure!r}")
+            raise TypeError(f"it must return a list of `Structure`, not of {structure!r}")
     return [tuple(asdict(structure).values()) for structure in found]

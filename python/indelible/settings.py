@@ -33,8 +33,8 @@ def pairs(settings: Settings) -> Pairs:
         isinstance(p, (tuple, list)) and len(p) == 2 and isinstance(p[0], str) for p in found
     ):
         raise InputError(
-            "settings are a mapping such as {'design.entries': 4}, or such pairs,"
-            f" and not {settings!r}"
+            "settings must be a mapping such as {'design.entries': 4}, or such pairs,"
+            f" not {settings!r}"
         )
     return tuple((readable("set", key), readable("set", as_word(value))) for key, value in found)
 
@@ -92,8 +92,8 @@ def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[st
         both = [name for name in every if name and called(name) == section]
         if len(both) > 1:
             raise InputError(
-                f"settings of `{section}` would be those of {' and of '.join(both)}; name the file"
-                " otherwise"
+                f"settings of `{section}` could be those of {' or of '.join(both)}; choose another"
+                " name for the file"
             )
 
     of_machine, of_all = [], []
@@ -113,7 +113,7 @@ def varied(vary: object) -> dict[str, tuple[str, ...]]:
     """Return the values of each field that varies in a sweep."""
     if not isinstance(vary, Mapping) or not all(isinstance(key, str) for key in vary):
         raise InputError(
-            f"`vary` is a mapping such as {{'design.entries': [10, 20]}}, and not {vary!r}"
+            f"`vary` must be a mapping such as {{'design.entries': [10, 20]}}, not {vary!r}"
         )
     if not vary:
         raise InputError("nothing varies; name a field and its values: design.entries=10,20,40")
@@ -127,15 +127,15 @@ def values(key: str, asked: object) -> tuple[str, ...]:
         found = [value for word in words for value in _range(key, word)]
     elif isinstance(asked, (set, frozenset)):
         # The first value is 1.00, and a set's first element differs from process to process.
-        raise InputError(f"`{key}` has a set, which has no order of its own; name them in a list")
+        raise InputError(f"`{key}` must take its values from a list, not a set, which has no order")
     elif isinstance(asked, Iterable):
         found = [as_word(value) for value in asked]
     else:
         found = [as_word(asked)]
     if not found:
-        raise InputError(f"`{key}` is to take no value; write {key}=1,2,4 or {key}=8:128:8")
+        raise InputError(f"`{key}` has no values; write {key}=1,2,4 or {key}=8:128:8")
     if len(found) > VALUES_MAX:
-        raise InputError(f"`{key}` is to take {len(found):,} values; at most {VALUES_MAX:,} do")
+        raise InputError(f"`{key}` has {len(found):,} values; it may have {VALUES_MAX:,} at most")
     return tuple(dict.fromkeys(readable("vary", value) for value in found))
 
 
@@ -152,14 +152,17 @@ def _range(key: str, word: str) -> Sequence[str]:
     parts = [part for part in map(number, words) if part is not None]
     if not len(words) == len(parts) == 3 or len({unit for _, unit in parts}) != 1:
         raise InputError(
-            f"`{key}={word}` is no range; write first:last:step in one unit: 50ns:450ns:50ns"
+            f"`{key}={word}` is not a range; write first:last:step in one unit: 50ns:450ns:50ns"
         )
     (first, unit), (last, _), (step, _) = parts
     if not step or last < first:
-        raise InputError(f"`{key}={word}` goes from {first} to {last} in steps of {step}: no way")
+        raise InputError(
+            f"`{key}={word}`: the last value must not be below the first, and the step must be"
+            " above 0"
+        )
     count = int((last - first) / step) + 1
     if count > VALUES_MAX:
         # A `Decimal`, since Python refuses to print whole numbers of some thousand digits.
         many = f"{Decimal(count):,}"
-        raise InputError(f"`{key}={word}` has {many} values; at most {VALUES_MAX:,} do")
+        raise InputError(f"`{key}={word}` has {many} values; it may have {VALUES_MAX:,} at most")
     return [f"{(first + index * step).normalize():f}{unit}" for index in range(count)]

@@ -111,4 +111,4 @@ def _made(answer: OfSeeds, command: str) -> list[str]:
 
 
 def _nothing() -> InputError:
-    return InputError("there is no table: no run came to its end")
+    return InputError("there is no table: no run was completed")

@@ -24,7 +24,7 @@ class Answer(Shown):
         if name == "data" or name.startswith("__"):
             raise AttributeError(name)
         if name not in self.data:
-            raise AttributeError(f"no `{name}`; there are {', '.join(self.json())}")
+            raise AttributeError(f"there is no `{name}`; there are: {', '.join(self.json())}")
         return self.data[name]
 
     def __dir__(self) -> list[str]:

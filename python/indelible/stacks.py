@@ -51,7 +51,7 @@ STALLS = Stacked(
         "lock": "lock",
         "other": "other",
     },
-    "what a core waits for behind a fence, a commit or a lock, misses too, counts as that",
+    "misses that a core waits for behind a fence, a commit or a lock count as that wait",
     "{:,.0f} cycles".format,
 )
 
@@ -70,8 +70,8 @@ WRITES = Stacked(
         "garbage_collection": "collection",
     },
     "bytes that the write-pending queues accepted; commit: records and marks of commits; evicted:"
-    " lines that left the caches by themselves. What these still hold at the end is not in it: with"
-    " more transactions more of it is",
+    " lines that left the caches by themselves. Dirty lines still in the caches at the end are not"
+    " counted, so longer runs show more of them",
     partial(quantity, unit="B"),
 )
 
@@ -83,7 +83,7 @@ MEAN = "mean"
 #: The label of the row of means in a table.
 MEAN_LABEL = "arith. mean"
 MEAN_NOTE = (
-    "means are arithmetic, so that parts add up, and depend on which design is 100; --metric has"
+    "means are arithmetic, so that parts add up, and depend on which design is 100; --metric shows"
     " geometric means of ratios"
 )
 

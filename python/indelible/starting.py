@@ -69,17 +69,19 @@ def new(kind: str, name: str, rust: bool = False) -> New | NewInRust:
     name = named("name", name)
     if rust and kind != "design":
         raise InputError(
-            "only a design is begun in Rust; CONTRIBUTING.md says what ordering hardware takes"
+            "--rust works only for a design; CONTRIBUTING.md says how to add ordering hardware"
         )
     if rust:
         return new_in_rust(name)
     if name.endswith(RUST):
         stem = name.removesuffix(RUST)
-        raise InputError(f"for a design in Rust: `indelible new {kind} {stem} --rust`")
+        raise InputError(f"for a design in Rust, type `indelible new {kind} {stem} --rust`")
     path = Path(name if name.endswith(SUFFIX) else name + SUFFIX)
     design = "".join(word[:1].upper() + word[1:] for word in path.stem.replace("-", "_").split("_"))
     if not design.isidentifier() or keyword.iskeyword(design):
-        raise InputError(f"`{path.stem}` is no name for a design; take letters, such as `mine`")
+        raise InputError(
+            f"`{path.stem}` cannot be the name of a design; use letters, such as `mine`"
+        )
     require_new(path.stem)
     require_writable("new design", str(path))
     text = (TEMPLATES / f"{kind}.py").read_text(encoding="utf-8")

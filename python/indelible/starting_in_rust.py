@@ -69,7 +69,7 @@ class NewInRust:
                 f"ONLY={name} cargo test -p indelible-lab conformance::",
                 f"ONLY={name} cargo test -p indelible-lab mutants::",
                 "",
-                "Before `make test` passes, as CONTRIBUTING.md (A design) says, it also takes:",
+                "`make test` also requires, as CONTRIBUTING.md (A design) says:",
                 f"- `{name}` in the table of README.md (What there is)",
                 f"- `{module}` in ARCHITECTURE.md (Code map)",
                 "- its snapshots: UPDATE=1 cargo test -p indelible-lab scenarios::",
@@ -81,9 +81,9 @@ def require_new(name: str) -> None:
     """Refuse a name by which settings, or the user, could mean something else."""
     kinds = ("designs", "orders", "workloads", "profiles")
     if name.replace("_", "-") in [taken for kind in kinds for taken in _names(kind)]:
-        raise InputError(f"there is a `{name}` already; name the design otherwise")
+        raise InputError(f"there already is a `{name}`; choose another name")
     if name in sections():
-        raise InputError(f"settings have a section `{name}`; name the design otherwise")
+        raise InputError(f"settings already have a section `{name}`; choose another name")
 
 
 def new_in_rust(name: str) -> NewInRust:
@@ -92,8 +92,8 @@ def new_in_rust(name: str) -> NewInRust:
     module = name.replace("-", "_")
     if not NAME.fullmatch(name) or RESERVED.fullmatch(module):
         raise InputError(
-            f"`{name}` is no name for a design in Rust; take small letters, such as `mine`, digits"
-            " and `-` behind them, and no word of Rust's"
+            f"`{name}` cannot be the name of a design in Rust; use lowercase letters, such as"
+            " `mine`, then digits and `-`, but no keyword of Rust"
         )
     require_new(name)
     folder = _sources()
@@ -103,8 +103,8 @@ def new_in_rust(name: str) -> NewInRust:
     design = "".join(word.capitalize() for word in name.split("-"))
     if design == IN_MACROS or re.search(rf"\b{design}\b", template):
         raise InputError(
-            f"the type of `{name}` would be `{design}`, which its file has already; name the design"
-            " otherwise"
+            f"the type of `{name}` would be `{design}`, which its file already has; choose another"
+            " name"
         )
     text = re.sub(rf"\b{TEMPLATE.capitalize()}\b", design, template)
     text = text.replace(f'name: "{TEMPLATE}"', f'name: "{name}"')
@@ -133,7 +133,7 @@ def _sources() -> Path:
     own = Path(__file__).resolve().parents[2]
     is_checkout = (own / SOURCES / REGISTRY).is_file()
     raise InputError(
-        f"a design in Rust becomes part of the sources, and {here} is in no checkout of them: "
+        f"a design in Rust is added to a checkout of the sources, and {here} is not in one: "
         + (f"cd {own}" if is_checkout else f"git clone {REPOSITORY}, and `make build` there")
     )
 
@@ -155,7 +155,7 @@ def _listed(registry: Path, name: str, entry: str) -> str:
     if not modules:
         raise InputError(f"{registry}: has no list `ALL`; CONTRIBUTING.md says what to write")
     if module in modules:
-        raise InputError(f"{registry}: has a module `{module}`; name the design otherwise")
+        raise InputError(f"{registry}: already has a module `{module}`; choose another name")
     names = _names("designs")
     if len(names) != len(entries):
         raise InputError(

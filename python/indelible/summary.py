@@ -74,7 +74,7 @@ OPTIONAL = ("flush_energy_uj", "media_bits", "pm_energy", "state_bytes")
 
 #: The mark before the best value of a column.
 BEST = "^"
-BEST_NOTE = "the best of its column, of durable designs that failed no crash test"
+BEST_NOTE = "the best in its column among durable designs that failed no crash test"
 
 DOMINATED_NOTE = (
     "another durable design that failed no crash test promises no less, is at least as good in"
@@ -303,24 +303,24 @@ def _column_notes(
     every = [row for rows in found.values() for row in rows]
     of = answer.durability
     later = [answer.labels[d] for d in answer.designs if of.get(d) == "asynchronous"]
-    until = f"; of {', '.join(later)} the time until the transaction is durable" if later else ""
+    until = f"; for {', '.join(later)}, until the transaction is durable" if later else ""
     writes = ["PM writes are bytes that the write-pending queues accepted"]
-    writes += ["media bits those that were programmed"] if "media_bits" not in dropped else []
-    writes += ["energy that of PM cells"] if "pm_energy" not in dropped else []
+    writes += ["media bits are those programmed"] if "media_bits" not in dropped else []
+    writes += ["energy is that of PM cells"] if "pm_energy" not in dropped else []
     state = "what a design must save at a power failure, by a battery or ADR"
     flush = "" if "flush_energy_uj" in dropped else "; flush: the energy that this takes"
     seeds = len(answer.seeds_shown)
     sure = (
-        f"the confidence interval of throughput over {seeds} seeds, to either side; what is best"
-        " or dominated is so by the means alone"
+        f"the confidence interval of throughput over {seeds} seeds, to either side; only the means"
+        " decide what is best or dominated"
     )
     lost = [HEADS[key] for key in HEADS if key in dropped]
     has_best = any(_best(answer, rows, key) for rows in found.values() for key in RATIOS)
     said = {
-        "throughput": "higher is better; in every other column lower is",
+        "throughput": "higher is better; in every other column, lower is better",
         INTERVAL: sure if seeds > 1 else None,
         "p99": f"{LATENCY_NOTE}{until}",
-        "writes": f"for each transaction: {', '.join(writes)}",
+        "writes": f"per transaction: {', '.join(writes)}",
         "state": None if "state_bytes" in dropped else state + flush,
         "dominated": DOMINATED_NOTE if any(row["dominated_by"] for row in every) else None,
         "not shown": f"{', '.join(lost)}: there is no room for more columns" if lost else None,
@@ -337,5 +337,5 @@ def _blank_notes(answer: Comparison, found: Mapping[int | None, Sequence[Row]]) 
         return notes
     told = [key for key in HEADS if key not in (HALF_WIDTH, "crash")]
     if not answer.interrupted and any(row[key] is None for row in every for key in told):
-        return [(BLANK, "it is not known of a workload, or cannot be told")]
+        return [(BLANK, "not known on some workload")]
     return []

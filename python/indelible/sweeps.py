@@ -65,7 +65,7 @@ class Sweep(OfSeeds):
         """Return a point from its values; a single value need not be in a list."""
         if isinstance(point, Mapping):
             if {*point} != {*self.vary}:
-                raise InputError(f"a point says {', '.join(self.vary)}, and not {[*point]}")
+                raise InputError(f"a point must have {', '.join(self.vary)}, not {[*point]}")
             point = [point[key] for key in self.vary]
         alone = isinstance(point, str) or not isinstance(point, Iterable)
         several: Iterable[object] = (point,) if alone else point  # type: ignore[assignment]

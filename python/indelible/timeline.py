@@ -87,7 +87,7 @@ def trace(
     events that touch its line are recorded.
     """
     if event is not None and str(start) != TIMELINE_START:
-        raise InputError("`start` and `event` both say where it begins; drop one")
+        raise InputError("`start` and `event` both say where the window begins; drop one")
     on = machine or (MACHINE if event is None else CRASH_MACHINE)
     asked = Recording(
         experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, replay, exact),

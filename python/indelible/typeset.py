@@ -59,7 +59,7 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
     """Refuse a path to which no table can be saved."""
     if suffix_of(path) not in SUFFIXES:
         place = f"{flag} {path}".lstrip()
-        raise InputError(f"{place}: a table is one of {', '.join(SUFFIXES)}")
+        raise InputError(f"{place}: the name of a table must end in one of {', '.join(SUFFIXES)}")
 
 
 def suffix_of(path: str | PathLike[str]) -> str:

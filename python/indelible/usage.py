@@ -53,10 +53,10 @@ NUMBERS = {
 
 TITLE = "How busy the machine was"
 NOTES = {
-    "flush": "as fence, miss (of the last level) and reads (of PM): how many a transaction has",
+    "counts": "flush, fence, miss (last level), reads (of PM): number per transaction",
     "cycles": "of a read of PM, from its request at the controller until the answer leaves",
-    "WPQ": "entries taken of each write-pending queue{sizes}; full: of the time, in percent",
-    "banks": "of PM, as its bus: of the time, how much they are booked for, in percent",
+    "WPQ": "entries used of each write-pending queue{sizes}; full: % of the time that it is full",
+    "banks, bus": "% of the time that those of PM are busy",
 }
 
 
@@ -90,7 +90,7 @@ def notes(answer: Comparison) -> list[Note]:
     said = ", which has " + " or ".join(map(str, sorted(sizes))) if sizes else ""
     told = {label: body.format(sizes=said) for label, body in NOTES.items()}
     if len(answer.seeds_shown) > 1:
-        told["seeds"] = "each number is the mean of those of the seeds"
+        told["seeds"] = "each number is the mean over the seeds"
     return [*told.items()]
 
 

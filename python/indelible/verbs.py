@@ -201,13 +201,13 @@ def crash(
     for word, given in (("keep", keep), ("dask", dask)):
         if given is not None and (check, images) != (None, None):
             raise InputError(
-                f"`{word}` is for what the simulator alone answers, and `check` and `images` are of"
-                " a program of yours; drop one"
+                f"`{word}` does not work with `check` or `images`, which belong to a program of"
+                " yours; drop one"
             )
     if truth("smallest", smallest) and check is not None:
         raise InputError(
-            "`smallest` is for what the oracle finds: with `check` a trace is done as it was"
-            " recorded; drop one"
+            "`smallest` does not work with `check`: a trace can only run as it was recorded;"
+            " drop one"
         )
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
@@ -437,7 +437,7 @@ def reproduce(
     asked = paper_named(paper)
     values = {} if vary is None else _varied_alone(vary, None, txs, seed, 1)
     if "cores" in values:
-        raise InputError("each claim says on how many cores it is; vary something else")
+        raise InputError("each claim sets its own number of cores; vary something else")
     txs = None if txs is None else experiment.whole("txs", txs)
     seed = experiment.whole("seed", seed)
     if machine is not None:
@@ -494,11 +494,13 @@ def litmus(
     if program is not None:
         program = experiment.whole("program", program, 1, experiment.RANDOM_MAX)
         if random or mutants or scripts:
-            raise InputError("`program` runs one random program alone; leave the others out")
+            raise InputError(
+                "`program` runs one random program alone; drop `random`, `mutants` and the tests"
+            )
     if without is not None:
         without = named("without", without)
         if mutants:
-            raise InputError("`mutants` switches every rule off, and `without` one; keep one")
+            raise InputError("`mutants` switches off every rule, and `without` one; keep one")
     tests = experiment.LitmusTests(scripts, own, seed, random, mutants, program, without, given)
     try:
         return Litmus(pool.execute([tests], what="tests")[0], tests)
@@ -559,9 +561,9 @@ def _native(
     metric: str,
 ) -> dict[int | None, Beside]:
     if metric != NATIVE_METRIC:
-        raise InputError(f"`native` measures {NATIVE_METRIC} alone, and not the metric {metric}")
+        raise InputError(f"`native` measures only {NATIVE_METRIC}, not the metric {metric}")
     if None in counts:
-        raise InputError("`native` needs `cores`, 1 or more: as many threads are measured")
+        raise InputError("`native` needs `cores`, the number of threads to measure, 1 or more")
     # The loop on this computer's processor has no design, so settings of designs do not apply.
     compared = (*designs, *workloads)
     settings = {name: of_cell(template.settings, "", name, compared) for name in workloads}
@@ -578,7 +580,7 @@ def _varied_alone(
         if own != unsaid and key in values:
             raise InputError(f"{key} is set twice; keep one")
     if seeds != 1 and "seed" in values:
-        raise InputError("seed varies, and `seeds` takes means over seeds; keep one")
+        raise InputError("`seed` varies, and `seeds` takes means over seeds; keep one")
     return values
 
 
@@ -589,5 +591,5 @@ def _whole(key: str, value: str) -> int:
     if is_whole and len(value) > len(str(experiment.WHOLE_MAX)):
         raise InputError(f"`{key}` is too large: {value}")
     if not is_whole or int(value) < least:
-        raise InputError(f"`{key}` is to be `{value}`, which is no whole number from {least} on")
+        raise InputError(f"`{key}` must be a whole number from {least} up, not `{value}`")
     return int(value)

@@ -14,7 +14,7 @@ Build = Callable[..., Path]
 
 needs_recorder = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() != "x86_64",
-    reason="programs are recorded on Linux on x86-64",
+    reason="programs can be recorded only on Linux on x86-64",
 )
 
 #: What the small programs below begin with: a pool that is a file.

@@ -70,10 +70,12 @@ def test_answers_are_drawn_into_files(fake: ModuleType, tmp_path: Path) -> None:
     assert "Core time of a transaction" in (tmp_path / "stalls.svg").read_text(encoding="utf-8")
     assert "Throughput" in (tmp_path / "compared.svg").read_text(encoding="utf-8")
     assert (tmp_path / "swept.pdf").read_bytes().startswith(b"%PDF")
-    with pytest.raises(indelible.InputError, match=r"x\.gif: a figure is one of \.png"):
+    with pytest.raises(
+        indelible.InputError, match=r"x\.gif: the name of a figure must end in one of \.png"
+    ):
         compared.save("x.gif")
     several = indelible.sweep(SILO, HASH, {"cores": [1, 2], "txs": [1, 2], "seed": [1, 2]})
-    sentence = "a figure is of a sweep of one field or two, and not of 3"
+    sentence = "a figure shows a sweep of one field or two, not of 3"
     with pytest.raises(indelible.InputError, match=sentence):
         several.save(tmp_path / "several.svg")
 
@@ -128,17 +130,17 @@ def test_what_is_in_no_cell_is_a_sentence(fake: ModuleType) -> None:
         "there is no number of cores '2' here; there are: 1, 8": [
             lambda: compared.gmean("silo", "2")
         ],
-        "a cell is (design, workload, cores), and not ('silo', 'hash')": [
+        "a cell must be (design, workload, cores), not ('silo', 'hash')": [
             lambda: compared.ratio(("silo", "hash")),
             lambda: compared.value(("silo", "hash"), 1),
         ],
-        "a cell is (design, workload, cores), and not 'silo'": [lambda: compared.ratio("silo")],
-        "a cell is (point, design, workload), and not ('silo', 'hash')": [
+        "a cell must be (design, workload, cores), not 'silo'": [lambda: compared.ratio("silo")],
+        "a cell must be (point, design, workload), not ('silo', 'hash')": [
             lambda: swept.ratio(("silo", "hash"))
         ],
         "there is no seed '1' here; there are: 1": [lambda: compared.gmean("silo", 8, seed="1")],
-        "a point says cores, and not ['core']": [lambda: swept.gmean({"core": 1}, "silo")],
-        "a point says cores, and not ['cores', 'txs']": [
+        "a point must have cores, not ['core']": [lambda: swept.gmean({"core": 1}, "silo")],
+        "a point must have cores, not ['cores', 'txs']": [
             lambda: swept.gmean({"cores": 1, "txs": 9}, "silo")
         ],
         "/tmp/of/nobody/x.svg: no such file or directory": [
@@ -209,7 +211,7 @@ def test_errors_of_calls_name_arguments(fake: ModuleType) -> None:
             SILO, HASH, {"seed": [1, 2]}, seeds=2
         ),
         "`native` needs `cores`": lambda: indelible.compare(SILO, ["logcache-cached"], native=True),
-        "`native` measures throughput alone": lambda: indelible.compare(
+        "`native` measures only throughput": lambda: indelible.compare(
             SILO, ["logcache-cached"], cores=1, native=True, metric="pm-writes"
         ),
         "add it to `values`": lambda: indelible.native.logging(against="silo", values=["rand"]),

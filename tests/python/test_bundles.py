@@ -152,7 +152,7 @@ def test_another_exit_code_is_another_answer() -> None:
 def test_no_file_of_a_command_is_one_of_the_bundle_itself() -> None:
     for name in ("bundle.json", "answer.json", "output.txt", "README.md", "inputs"):
         words = ["compare", "--csv", f"elsewhere/{name}"]
-        with pytest.raises(InputError, match="cannot be a file of a bundle; name another"):
+        with pytest.raises(InputError, match="cannot be a file of a bundle; choose another name"):
             bundles.split(words, Path("it"))
 
 
@@ -237,26 +237,26 @@ def test_what_no_bundle_can_have_is_a_sentence(command: Command) -> None:
         (): "takes a folder and a command",
         ("it",): "takes a folder and a command",
         ("it", "--"): "takes a folder and a command",
-        ("it", "--", "list", "designs"): "a bundle is of one of run, compare,",
-        ("it", "--", "compar"): "a bundle is of one of run, compare,",
+        ("it", "--", "list", "designs"): "the command of a bundle must be one of run, compare,",
+        ("it", "--", "compar"): "the command of a bundle must be one of run, compare,",
         ("it", "--", *crash, "--check", "./v"): "--check runs a program of yours",
         ("it", "--", *COMPARE, "--native"): "--native measures this computer's processor",
         ("it", "--", *COMPARE, "--csv", "-"): "--csv - cannot be a file of a bundle",
         ("it", "--", *COMPARE, "--csv", "answer.json"): "cannot be a file of a bundle",
-        ("it", "--", *COMPARE, "--json"): "--json behind `--` prints what answer.json has",
+        ("it", "--", *COMPARE, "--json"): "--json after `--` would only repeat answer.json",
         ("it", "--foo", "--", *COMPARE): "unknown option `--foo` of `indelible bundle`",
         ("it", "--", *COMPARE, "--foo"): "unknown option `--foo` of `indelible compare`",
         ("it", "--", "run", "--design", "silo", "--sql", "none.sql"): "none.sql: no such file",
         ("it", "--", "run", "--design", "sillo", "--workload", "hash"): "unknown design `sillo`",
-        ("there", "--", *COMPARE): "there is there already",
+        ("there", "--", *COMPARE): "there already exists",
         ("no/where", "--", *COMPARE): "no/where: no such file or directory",
     }.items():
         code, _, complaint = command("bundle", *words)
         assert (code, sentence in complaint) == (2, True), complaint
         assert not Path("it").exists()
     for words, sentence in {
-        (): "takes the folder that `indelible bundle` has made",
-        ("there",): "there has no bundle.json; name a folder that `indelible bundle` has made",
+        (): "takes a folder that `indelible bundle` made",
+        ("there",): "there has no bundle.json; name a folder that `indelible bundle` made",
     }.items():
         code, _, complaint = command("verify", *words)
         assert (code, sentence in complaint) == (2, True), complaint
@@ -446,7 +446,7 @@ def test_machine_files_that_no_bundle_can_have_are_refused(real: Command, tmp_pa
     code, _, complaint = real("bundle", "it", "--", *words, "a.toml")
     assert (code, "extends itself" in complaint) == (2, True)
     code, _, complaint = real("bundle", "it", "--", *words, "/dev/zero")
-    assert (code, "no regular file" in complaint) == (2, True)
+    assert (code, "not a regular file" in complaint) == (2, True)
     # Whatever a machine's file is called.
     Path("it's.toml").write_text('extends = "base.toml"\n', encoding="utf-8")
     Path("my, own").write_text('extends = "./it\'s.toml"\n', encoding="utf-8")

@@ -33,14 +33,14 @@ def said(**changes: object) -> str:
     [
         ({}, "ok: every one recovered"),
         ({"cancelled": True}, "ok so far: every one that was tried recovered"),
-        ({"points": 0}, "none, and nothing was tried"),
+        ({"points": 0}, "none: nothing was tried"),
         ({"violations": [FOUND]}, "FAIL 1/400 at event 7"),
         ({"violations": [FOUND, FOUND | {"order": 1}]}, "FAIL 1/400 at event 7"),
         ({"violations": [FOUND], "stopped": True}, "FAIL 1/400: stopped after 1 violation at"),
         ({"violations": [FOUND | {"life": 2}]}, "FAIL in life 2 of a machine: 1 of its power cuts"),
         (
             {"violations": [UNENDED], "points": 0},
-            "FAIL: the run did not come to its end in the run: the run: store",
+            "FAIL: the run was not completed in the run: the run: store",
         ),
         ({"checked": False}, crash_text.NOTHING_CHECKED),
         ({"checked": False, "announced_few": True}, crash_text.FEW_ANNOUNCED),
@@ -49,7 +49,7 @@ def said(**changes: object) -> str:
             crash_text.NOTHING_ANNOUNCED,
         ),
         ({"checked": False, "checker": {"images": 1}}, crash_text.NOTHING_STORED),
-        ({"checker": {"images": 0}, "cancelled": True}, "none, and nothing was tried"),
+        ({"checker": {"images": 0}, "cancelled": True}, "none: nothing was tried"),
         ({"checker": {"images": 0}}, "ok: every one recovered"),
     ],
 )
@@ -71,7 +71,7 @@ def test_how_often_a_checker_ran_is_told_in_place_of_what_recovery_costs() -> No
     assert "recovery reads" in said()
     for images, told in (
         (1, "checker run on 1 image "),
-        (2, "checker run on 2 images that differ"),
+        (2, "checker run on 2 different images"),
     ):
         shown = said(checker={"images": images})
         assert (told in shown, "recovery reads" in shown) == (True, False)
@@ -81,7 +81,9 @@ def test_an_energy_that_may_end_is_told_beside_what_is_declared() -> None:
     most = "saved 994 bytes at most, of 2,784 that the design declares to survive"
     assert (most in said(), "energy" in said()) == (True, False)
     little = said(energy_bytes=1_000, energy_ended=3)
-    assert f"{most}; the energy is enough for 1,000, and was not at 3 of the power cuts" in little
+    assert (
+        f"{most}; the energy covers only 1,000 bytes, and ran out at 3 of the power cuts" in little
+    )
     # Of what a design need not save nothing is said.
     assert "saved" not in said(declared_bytes=0)
 
@@ -93,13 +95,13 @@ def test_how_many_were_announced_is_told_of_a_weaker_promise_alone() -> None:
 
 
 def test_where_no_smaller_run_fails_that_is_told() -> None:
-    nothing = "smallest no smaller run that was tried breaks"
+    nothing = "smallest no smaller run with a violation was found"
     assert nothing in said(violations=[FOUND], smallest=None)
     assert "smallest" not in said(violations=[FOUND])
 
 
 def test_what_a_timeline_lacks_of_an_image_is_told() -> None:
-    lacks = "the writes that came early in that image are not in it"
+    lacks = "it does not show the writes that came early in that image"
     seen = FOUND | {"timeline": "indelible trace --event 7 --list"}
     for first, told in ((seen, (True, False)), (seen | {"order": 1}, (True, True))):
         shown = said(violations=[first, FOUND])
@@ -173,5 +175,5 @@ def test_a_design_is_not_said_to_be_untested_where_it_was_tested() -> None:
 def test_of_rules_that_were_not_tried_none_is_counted() -> None:
     untried = [rule(name, caught=None) for name in ("one", "two")]
     shown = said(mutants=untried, cancelled=True)
-    assert "none of 2 tried to the end: interrupted" in shown
+    assert "none of 2 completed: interrupted" in shown
     assert crash_text.MISSED not in shown

@@ -155,7 +155,7 @@ def test_files_of_two_workloads_for_one_run_are_refused(command: Command, tmp_pa
     code, _, error = command("run", "--design", "silo", *files)
     assert code == 2
     assert error.strip() == (
-        "indelible: error: --sql and --ycsb are for different workloads; one of them is enough here"
+        "indelible: error: --sql and --ycsb are for different workloads; keep one"
     )
 
 
@@ -325,11 +325,16 @@ BAD = {
     ),
     "one rule": (
         ["litmus", "--without", "a", "--mutants"],
-        "`mutants` switches every rule off, and",
+        "`mutants` switches off every rule, and",
     ),
     "command": (["rnu"], "unknown command `rnu`; did you mean `run`?"),
     "option": ([*RUN, "--desgin", "x"], "unknown option `--desgin` of `indelible run`; did you"),
-    "before": (["--json", "list"], "`--json` goes behind the command: `indelible list --json`"),
+    "before": (["--json", "list"], "`--json` comes after the command: `indelible list --json`"),
+    "value_before": (
+        ["--seed", "3", "run"],
+        "options come after the command: `indelible run --seed ...`",
+    ),
+    "no_command": (["--seed", "3"], "come after the command: `indelible COMMAND --seed ...`"),
     "abbreviation": ([*RUN, "--mach", "tiny"], "unknown option `--mach`"),
     "word": ([*RUN, "silo"], "unexpected `silo`; `indelible run --help` has the options"),
     "space": (
@@ -365,13 +370,13 @@ BAD = {
     "metric": (["compare", "--metric", "latency"], "unknown metric `latency`; there are: commit-"),
     "base": (
         ["compare", "--normalize", "hopps"],
-        "cannot normalize to `hopps`, which is no design",
+        "`normalize` must be a design, not `hopps`; there are",
     ),
-    "cores": ([*RUN, "--cores", "-1"], "--cores: `-1` is not a whole number from 1 on;"),
-    "cores_none": ([*RUN, "--cores", "0"], "--cores: `0` is not a whole number from 1 on;"),
-    "txs": ([*CRASH, "--txs", "-5"], "--txs: `-5` is not a whole number from 1 on;"),
+    "cores": ([*RUN, "--cores", "-1"], "--cores: `-1` is not a whole number from 1 up;"),
+    "cores_none": ([*RUN, "--cores", "0"], "--cores: `0` is not a whole number from 1 up;"),
+    "txs": ([*CRASH, "--txs", "-5"], "--txs: `-5` is not a whole number from 1 up;"),
     "cores_list_none": (["compare", "--cores", "1,0"], "--cores: `0` is not a whole number from 1"),
-    "cores_empty": (["compare", "--cores", ""], "--cores: an empty word is not a list of whole"),
+    "cores_empty": (["compare", "--cores", ""], "--cores: an empty string is not a list of"),
     "cores_long": ([*RUN, "--cores", "9" * 5000], "a number of 5000 digits is too large"),
     "cores_list": (["compare", "--cores", "1,x"], "--cores: `x` is not a whole number from 1"),
     "seed": ([*RUN, "--seed", "1.5"], "--seed: `1.5` is not a whole number from 0"),
@@ -381,19 +386,25 @@ BAD = {
     "sql": (["run", "--design", "silo", "--sql", "/no/such"], "--sql /no/such: no such file"),
     "ycsb": (["run", "--design", "silo", "--ycsb", "/"], "--ycsb /: is a directory"),
     "sql_use": ([*RUN, "--sql", __file__], "--sql is for the workload `sqlite`, not for `btree`"),
-    "plot_suffix": (["compare", "--plot", "x.gif"], "--plot x.gif: a figure is one of .png, .svg"),
+    "plot_suffix": (
+        ["compare", "--plot", "x.gif"],
+        "--plot x.gif: the name of a figure must end in one of .png, .svg",
+    ),
     "plot_path": (
         ["compare", "--plot", "/no/such/x.png"],
         "--plot /no/such/x.png: there is no directory `/no/such`; make it first",
     ),
-    "benchmark": (["native"], "`indelible native` needs a benchmark; there is `indelible native"),
+    "benchmark": (["native"], "`indelible native` needs a benchmark; type `indelible native"),
     "benchmark_name": (
         ["native", "loging"],
-        "has no `loging`; there is `indelible native logging`",
+        "has no `loging`; type `indelible native logging`",
     ),
     "against": (["native", "logging", "--against", "silly"], "unknown name `machine:silly`"),
     "entries": (["native", "logging", "--entries", "x"], "`x` is not a whole number from 1"),
-    "native_plot": (["native", "logging", "--plot", "x.gif"], "a figure is one of .png, .svg"),
+    "native_plot": (
+        ["native", "logging", "--plot", "x.gif"],
+        "the name of a figure must end in one of .png, .svg",
+    ),
     "plot_folder": (["compare", "--plot", "x.png/"], "--plot x.png/: is a directory"),
     "csv_path": (["sweep", *SWEPT, "--csv", "no/x.csv"], "x.csv: there is no directory `no`; make"),
     "csv_file": (["compare", "--csv", "/dev/null/x.csv"], "/dev/null/x.csv: not a directory"),
@@ -496,7 +507,7 @@ def test_python_has_the_same_words(fake: ModuleType) -> None:
     run = indelible.run("silo", "hash", cores=4, set={"controller.wpq": 8})
     assert run.throughput_tx_per_s == run.json()["throughput_tx_per_s"]
     assert "machine silo · 4 cores" in str(run)
-    with pytest.raises(AttributeError, match="no `speed`; there are design, workload"):
+    with pytest.raises(AttributeError, match="there is no `speed`; there are: design, workload"):
         _ = run.speed
     assert not indelible.crash("leaky", "btree").passed
     comparison = indelible.compare(["undo@x86", "silo"], ["hash", "btree"], cores=8)

@@ -522,7 +522,7 @@ def test_a_program_of_the_users_is_not_sent(command: Command) -> None:
     words = ["crash", "--design", "silo", "--workload", "hash", "--check", "./verify"]
     code, _, complaints = command(*words, "--dask", "tcp://127.0.0.1:1")
     assert (code, complaints.count("\n")) == (2, 1)
-    assert "`dask` is for what the simulator alone answers" in complaints
+    assert "`dask` does not work with `check` or `images`" in complaints
 
 
 @needs_core

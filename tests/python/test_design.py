@@ -50,17 +50,19 @@ def test_what_one_begins_with_is_right_and_each_of_its_rules_is_needed(mine: str
 
 
 def test_what_one_begins_with_says_what_to_do_next(mine: str) -> None:
-    with pytest.raises(indelible.InputError, match=r"^mine\.py: is there already; name another$"):
+    with pytest.raises(
+        indelible.InputError, match=r"^mine\.py: already exists; choose another name$"
+    ):
         indelible.new("design", "mine.py")
-    assert refused(lambda: indelible.new("design", "1x")).startswith("`1x` is no name")
+    assert refused(lambda: indelible.new("design", "1x")).startswith("`1x` cannot be the name")
     assert (
         refused(lambda: indelible.new("machine", "x"))
         == "unknown kind `machine`; there are: design, order"
     )
     assert "there is no directory" in refused(lambda: indelible.new("design", "no/x"))
     assert "a section `core`" in refused(lambda: indelible.new("design", "core"))
-    assert "there is a `hash` already" in refused(lambda: indelible.new("design", "hash"))
-    assert "there is a `loc_kiln` already" in refused(lambda: indelible.new("design", "loc_kiln"))
+    assert "there already is a `hash`" in refused(lambda: indelible.new("design", "hash"))
+    assert "there already is a `loc_kiln`" in refused(lambda: indelible.new("design", "loc_kiln"))
     answer = indelible.new("design", "my-log")
     assert answer.json() == {"file": "./my-log.py", "design": "MyLog", "kind": "design"}
     assert "--design ./my-log.py" in str(answer)
@@ -227,11 +229,9 @@ def test_a_class_is_a_design() -> None:
     assert "it takes 1 to 9" in refused(
         lambda: indelible.run(Lazy, "queue", "tiny", txs=5, set={"design.small": 10})
     )
-    assert refused(lambda: indelible.run(int, "queue")).startswith("int is no design: derive it")
+    assert refused(lambda: indelible.run(int, "queue")).startswith("int is not a design; derive it")
     other = type("Lazy", (Design,), {})
-    assert "2 classes of the name Lazy" in refused(
-        lambda: indelible.compare([Lazy, other], ["queue"])
-    )
+    assert "2 classes called Lazy" in refused(lambda: indelible.compare([Lazy, other], ["queue"]))
     assert "there is" in refused(lambda: indelible.run(type("silo", (Design,), {}), "queue"))
 
 
@@ -275,12 +275,9 @@ def test_a_class_is_a_design_where_it_is_typed() -> None:
 def test_a_file_is_named_by_its_path(mine: str, tmp_path: Path) -> None:
     # A design in Rust may be called `mine`, and is then found.
     Path(mine).with_name("nobodys.py").write_text(Path(mine).read_text(encoding="utf-8"))
-    told = "unknown design `nobodys`; that in the file is `./nobodys.py`"
+    told = "unknown design `nobodys`; did you mean `./nobodys.py`?"
     assert refused(lambda: run_of("nobodys")) == told
-    assert (
-        refused(lambda: run_of("./mine"))
-        == "unknown design `./mine`; that in the file is `./mine.py`"
-    )
+    assert refused(lambda: run_of("./mine")) == "unknown design `./mine`; did you mean `./mine.py`?"
     Path("folder").mkdir()
     told = "./folder is a directory; a design in Python is a file, such as ./folder/mine.py"
     assert refused(lambda: run_of("./folder")) == told
@@ -294,7 +291,7 @@ def test_a_file_is_named_by_its_path(mine: str, tmp_path: Path) -> None:
     assert refused(lambda: run_of(f"{long}.py")) == f"{long}.py: file name too long"
     assert refused(lambda: run_of(long)).startswith("unknown design `./nnn")
     for text, told in (
-        ("x = 1", "has no design; it takes one class that is derived"),
+        ("x = 1", "has no design; it must have one class derived"),
         (
             "from indelible.design import Design\nclass A(Design): pass\nclass B(Design): pass\n",
             "(A, B)",
@@ -418,7 +415,7 @@ def test_it_is_told_where_no_order_but_that_of_timing_was_tried(mine: str) -> No
         def hardware(cls, setup: design.Setup) -> list[Structure]:
             return [*super().hardware(setup), Structure("a byte", 8, kept_by="battery")]
 
-    told = "arrived in the order of timing, and no other was tried"
+    told = "only the order that timing produced was tested"
     asked = {"txs": 40, "lives": 1}
     assert indelible.crash(Lucky, "hash", **asked).failed
     crash = indelible.crash(Charged, "hash", **asked)
@@ -460,7 +457,7 @@ def test_two_designs_of_one_name_are_two(mine: str) -> None:
     third = indelible.run(mine, "array", "tiny", txs=2)
     assert len({first.id, second.id, third.id}) == 3
     Path("pm.py").write_text(text, encoding="utf-8")
-    assert "settings have a section `pm`" in refused(lambda: indelible.explain("./pm.py"))
+    assert "settings already have a section `pm`" in refused(lambda: indelible.explain("./pm.py"))
 
 
 def test_designs_are_held_still_until_the_last_run_ends(mine: str) -> None:

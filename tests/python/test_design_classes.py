@@ -73,7 +73,7 @@ def test_a_log_on_a_class_keeps_the_class() -> None:
     other = slow(5000).under("undo")
     assert run_of(other).cycles > alone
     assert run_of(fast).cycles == alone
-    assert "2 classes of the name Slow" in refused(
+    assert "2 classes called Slow" in refused(
         lambda: indelible.compare([fast, other], ["queue"], "tiny")
     )
 
@@ -86,7 +86,7 @@ def test_the_base_is_no_other_class_of_the_same_name() -> None:
             [one, "silo"], ["queue"], {"controller.wpq": [8]}, "tiny", normalize=other
         ),
     ):
-        assert refused(ask).startswith("`normalize` has 2 classes of the name Late")
+        assert refused(ask).startswith("`normalize` has 2 classes called Late")
 
 
 def test_what_a_class_takes_from_around_it_is_in_the_identity() -> None:

@@ -38,7 +38,7 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ("params = {'a': Param(9, 1, 4)}", "the default of `a` is 9, which is not 1 to 4"),
         (
             "params = {'a': Param(2, 1, 4, tight=[3, 5])}",
-            "`tight` of `a` has 5, which is not 1 to 4",
+            "`tight` of `a` has 5; it must be 1 to 4",
         ),
         ("params = {'a': Param(2**63, most=2**63)}", "`a` has whole numbers from 0 on, and not"),
         ("params = {'a': Param(9, 1, 4, tight=[3])}", "the default of `a` is 9, which is not 1 to"),
@@ -55,24 +55,24 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ),
         (
             "def recover(self, image, setup): pass",
-            "`recover` is asked of the class, since no object is there: write `@classmethod` above",
+            "`recover` is called on the class, before there is an object: make it a `@classmethod`",
         ),
         (
             "def store(self, store, below): return True",
-            "`store` answered True, which is no cycle: ",
+            "`store` answered True, which is not a cycle: ",
         ),
         (
             "def store(self, store, below): yield WAIT",
-            "d.py: `store` has a `yield`, and answers with `return`",
+            "d.py: `store` must answer with `return`, not with `yield`",
         ),
         (
             "def event(self, at, event, below): yield",
-            "d.py: `event` has a `yield`, and answers with `return`",
+            "d.py: `event` must answer with `return`, not with `yield`",
         ),
-        ("async def commit(self, tx, below): pass", "`commit` is `async`, and is called as it is"),
+        ("async def commit(self, tx, below): pass", "`commit` must be a plain function"),
         (
             "def fill(self, fill, below): return 2.5",
-            "which is no cycle: it answers nothing, a whole number from ",
+            "which is not a cycle: it must answer nothing, a whole number from ",
         ),
         ("def on_store(self, store, below): pass", "no hook `on_store`; is `store` meant?"),
         (
@@ -106,14 +106,14 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ),
         (
             "def store(self, store, below): return 'x'",
-            "d.py: `store` answered x, which is no cycle",
+            "d.py: `store` answered x, which is not a cycle",
         ),
-        ("def commit(self, tx, below): return -1", "`commit` answered -1, which is no cycle"),
-        ("def commit(self, tx, below): return tx.at - 1", ", which is before"),
-        ("def evict(self, evict, below): return 5", "`evict` answered 5, neither Home nor TAKEN"),
+        ("def commit(self, tx, below): return -1", "`commit` answered -1, which is not a cycle"),
+        ("def commit(self, tx, below): return tx.at - 1", "answered the earlier cycle"),
+        ("def evict(self, evict, below): return 5", "`evict` must answer Home or TAKEN, not 5"),
         (
             "def store(self, store, below): below.wake(9, 1)",
-            "ValueError: there is no core 9: it has 2",
+            "ValueError: there is no core 9; the machine has 2",
         ),
         ("def store(self, store, below): below.at(-1, 2)", "OverflowError: "),
         (
@@ -135,34 +135,37 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ),
         (
             "def commit(self, tx, below): below.at(tx.at, 'x')",
-            "x is due, and there is no hook `event`",
+            "x is due, but there is no hook `event`",
         ),
-        ("def store(self, store, below): below.log(store.at, 0, [1])", "is not in the logs, which"),
+        ("def store(self, store, below): below.log(store.at, 0, [1])", "is outside of the logs, "),
         (
             "def store(self, store, below): below.send(store.at, 8, bytes(64))",
             "0x8 is not the address",
         ),
         (
             "def store(self, store, below): below.send(store.at, 64, b'x')",
-            "a line has 64 bytes, and",
+            "a line must have 64 bytes, not",
         ),
-        ("def store(self, store, below): below.give(store.at, 64, bytes(64))", "in `event` only"),
+        (
+            "def store(self, store, below): below.give(store.at, 64, bytes(64))",
+            "only be called in `event`",
+        ),
         ("def store(self, store, below): below.line(2**50)", "are outside of persistent memory"),
         (
             "def store(self, store, below): below.send(store.at, 64, bytes(64), kind='x')",
-            "no write is of kind `x`; they are data, log, ",
+            "unknown kind of write `x`; there are: data, log, ",
         ),
         ("def store(self, store, below): return WAIT", "core 0's `store` answered WAIT at"),
         ("def counters(self): return {'x': 0.5}", "d.py: `counters`: TypeError: "),
         ("def hardware(): return ()", "d.py: `hardware`: TypeError: "),
-        ("hardware = lambda setup: [3]", "it returns a `Structure` for each, and not 3"),
+        ("hardware = lambda setup: [3]", "it must return a list of `Structure`, not of 3"),
         (
             "hardware = lambda setup: [Structure('a', 2**32, 2**32)]",
-            "`a` has 18446744073709551616 bits: take fewer than 2^53",
+            "`a` has 18446744073709551616 bits; it must have fewer than 2^53",
         ),
         (
             "hardware = lambda setup: [Structure('a', -1)]",
-            "`bits` of `a` is a whole number, and not",
+            "`bits` of `a` must be a whole number from 0 up, not",
         ),
         (
             "hardware = lambda setup: [Structure('a', 1, 0.5)]",
@@ -232,14 +235,14 @@ def test_a_mistake_of_recovery_says_where(write: Write) -> None:
         assert told in crash.violations[0]["text"]
         # It is of one power failure, which is told.
         assert crash.violations[0]["event"] > 0
-        assert "the run did not come to its end" not in str(crash)
+        assert "the run was not completed" not in str(crash)
         table = indelible.compare([path], ["queue"], "tiny", txs=20)
         assert "FAIL" in str(table), "also beside a speed"
     path = write("@classmethod\ndef boot(cls, image, setup): pass")
     derive_from_template(path)
     found = indelible.crash(path, "scribble", txs=20, lives=2)
     (violation,) = found.violations
-    told = "d.py: `boot`: TypeError: it is to return the design, not None"
+    told = "d.py: `boot`: TypeError: it must return the design, not None"
     assert violation["text"].endswith(told)
     # That of the image from which the machine was to boot.
     assert (violation["life"], violation["after"][0]["event"] > 0) == (2, True)
@@ -322,7 +325,7 @@ def test_a_recovery_that_remembers_something_is_told_so(write: Write) -> None:
     Path(path).write_text(
         f"from indelible.templates.design import Template\n{text}", encoding="utf-8"
     )
-    told = "determinism: `recover` depends on something beside the image"
+    told = "determinism: `recover` depends on something besides the image"
     violations = indelible.crash(path, "hash", txs=5).violations
     assert {violation["text"] for violation in violations} == {told}
 
@@ -370,7 +373,7 @@ def test_nothing_is_given_where_it_is_not_durable_then(write: Write) -> None:
     )
     asked = {"txs": 2, "set": {"controller.domain": "media"}}
     said = refused(lambda: indelible.run(path, "array", "tiny", **asked))
-    assert "RuntimeError: in the domain media no write is durable when it is accepted" in said
+    assert "RuntimeError: in the domain `media` a write is not durable when it is accepted" in said
 
 
 def test_who_hides_that_the_power_failed_has_not_recovered(tmp_path: Path) -> None:
@@ -428,7 +431,7 @@ def test_a_setting_of_a_design_that_is_called_like_its_workload_is_refused(tmp_p
     path = tmp_path / "hash.py"
     path.write_text(UNDO_LOG.read_text())
     for verb in (indelible.run, indelible.crash):
-        with pytest.raises(indelible.InputError, match=r"would be those of .*hash\.py and of hash"):
+        with pytest.raises(indelible.InputError, match=r"could be those of .*hash\.py or of hash"):
             verb(str(path), "hash", txs=5, set={"hash.items": 60})
         assert verb(str(path), "queue", txs=5, set={"hash.entries": 16})
 

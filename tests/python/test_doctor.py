@@ -107,15 +107,17 @@ def test_what_is_missing_is_no_failure_and_told_with_what_helps(
     assert answer.passed
     assert {name for name, ok in checks(answer).items() if ok is None} == {"textalloc", "cc"}
     shown = " ".join(str(answer).split())
-    assert "textalloc - not there: no names in the figure of" in shown
+    assert "textalloc - not installed: no names in the figure of" in shown
     assert "python -m pip install 'indelible[plot]'" in shown
-    assert "cc - not there: no programs of yours (cc, record, explore): install gcc" in shown
+    assert "cc - not installed: no programs of yours (cc, record, explore): install gcc" in shown
 
     def refused() -> None:
-        raise indelible.InputError("programs are recorded on Linux")
+        raise indelible.InputError("programs can be recorded only on Linux")
 
     monkeypatch.setattr(compiler, "require_host", refused)
-    assert "explore): programs are recorded on Linux" in " ".join(str(indelible.doctor()).split())
+    assert "explore): programs can be recorded only on Linux" in " ".join(
+        str(indelible.doctor()).split()
+    )
 
 
 @needs_core
@@ -149,11 +151,11 @@ def test_that_the_recorder_can_be_kept_nowhere_is_a_failure(
     answer = indelible.doctor()
     assert [name for name, ok in checks(answer).items() if ok is False] == ["cc"]
     shown = " ".join(health_text.health(answer, 1_000).split())
-    assert "cc FAIL the recorder cannot be kept in" in shown
+    assert "cc FAIL the recorder cannot be stored in" in shown
     # As of a user whom the system does not know.
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    with pytest.raises(indelible.InputError, match="there is no home directory; have XDG_CACHE_H"):
+    with pytest.raises(indelible.InputError, match="there is no home directory; set XDG_CACHE_H"):
         compiler.require_cache()
 
 

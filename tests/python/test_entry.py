@@ -199,7 +199,7 @@ def test_the_benchmark_is_a_call(fake: ModuleType, monkeypatch: pytest.MonkeyPat
     with pytest.raises(indelible.Interrupted) as caught:
         indelible.bench(seed=2)
     assert len(caught.value.partial["rows"]) == 1
-    with pytest.raises(indelible.InputError, match="`seed` is a whole number"):
+    with pytest.raises(indelible.InputError, match="`seed` must be a whole number"):
         indelible.bench(seed=-1)
 
 

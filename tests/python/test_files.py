@@ -61,15 +61,24 @@ NO_FILES = {
         [*COMPARE, "--table", "it.csv", "--csv", "it.csv"],
         "--csv and --table both name it.csv: one would replace the other",
     ),
-    "csv": ([*COMPARE, "--csv", ""], "--csv names no file: its word is empty"),
-    "plot": ([*COMPARE, "--plot", "-"], "--plot -: a figure is one of .png, .svg, .pdf"),
+    "csv": ([*COMPARE, "--csv", ""], "--csv must name a file; it is an empty string"),
+    "plot": (
+        [*COMPARE, "--plot", "-"],
+        "--plot -: the name of a figure must end in one of .png, .svg, .pdf",
+    ),
     "trace": (
         ["trace", "--design", "silo", "--workload", "hash", "--out", "-"],
-        "--out - names no file, and nothing of it goes to standard output",
+        "--out must name a file; it cannot go to standard output (-)",
     ),
-    "sql": (["run", "--design", "silo", "--sql", ""], "--sql names no file: its word is empty"),
-    "ycsb": (["run", "--design", "silo", "--ycsb", ""], "--ycsb names no file: its word is empty"),
-    "litmus": (["litmus", ""], "a test names no file: its word is empty"),
+    "sql": (
+        ["run", "--design", "silo", "--sql", ""],
+        "--sql must name a file; it is an empty string",
+    ),
+    "ycsb": (
+        ["run", "--design", "silo", "--ycsb", ""],
+        "--ycsb must name a file; it is an empty string",
+    ),
+    "litmus": (["litmus", ""], "a test must name a file; it is an empty string"),
 }
 
 

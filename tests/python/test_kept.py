@@ -216,7 +216,7 @@ def test_what_a_simulator_answers_is_never_kept_as_that_of_one_built_meanwhile(
         done = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
         return done.stdout.strip()
 
-    assert "was built anew" in said(BUILD, ASK)
+    assert "was rebuilt after this process" in said(BUILD, ASK)
     assert not folder.exists() or files(folder) == set()
     assert said("kept.simulator()", BUILD, ASK) == "0"
     assert said(ASK) == "0", "the one that was built has its own answer"
@@ -294,7 +294,7 @@ def test_what_a_program_says_of_a_campaign_is_not_kept(command: Command, tmp_pat
     for own in (["--check", "./verify"], ["--images", "images"]):
         code, shown, complaints = command(*words, *own)
         assert (code, shown, complaints.count("\n")) == (2, "", 1)
-        assert "`keep` is for what the simulator alone answers" in complaints
+        assert "`keep` does not work with `check` or `images`" in complaints
     assert not folder.exists()
 
 
@@ -439,7 +439,7 @@ def test_a_file_that_is_no_answer_is_named(tmp_path: Path) -> None:
     damaged.append(whole.replace(b'"cycles": ', b'"cycles": 9', 1))
     for text in damaged:
         (tmp_path / name).write_bytes(text)
-        with pytest.raises(indelible.InputError, match=f"{name}: is no answer that was kept"):
+        with pytest.raises(indelible.InputError, match=f"{name}: is not a valid kept answer"):
             indelible.compare(["native"], ["queue"], **asked)
     (tmp_path / name).unlink()
     indelible.compare(["native"], ["queue"], **asked)

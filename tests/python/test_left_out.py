@@ -52,7 +52,7 @@ def test_what_is_not_noticed_comes_first(
         ["flush", "9", "-", "2", "not", "tried", "-"],
     ]
     assert "1 of 3 noticed (1 not tried: interrupted)" in shown
-    assert "* what it does not notice undo@x86 does not need, or it does not check" in shown
+    assert "* why one was not noticed: undo@x86 does not need it, the checker" in shown
     assert "line  comes from" in shown
     assert "--set workload.leave_out=5" in shown
     found = json.loads(command(*ASKED, "--json")[1])["left_out"]
@@ -71,7 +71,7 @@ def test_where_nothing_can_be_left_out_the_reason_is_told(
     answers(row(5, None), row(6, None))
     assert "left out    no flush and no fence: interrupted before" in command(*ASKED)[1]
     answers(*(row(place, True) for place in range(30)))
-    assert "... and 10 more; --json has them all" in command(*ASKED)[1]
+    assert "... and 10 more; --json shows all" in command(*ASKED)[1]
 
 
 def test_in_python_it_is_a_number_or_all(answers: Callable[..., None]) -> None:
@@ -80,13 +80,15 @@ def test_in_python_it_is_a_number_or_all(answers: Callable[..., None]) -> None:
     assert campaign.campaign.command().endswith("--leave-out 2")
     assert campaign.left_out[0]["place"] == 5
     for none in ("few", 0):
-        with pytest.raises(indelible.InputError, match="`leave_out` is a whole number from 1 on"):
+        with pytest.raises(
+            indelible.InputError, match="`leave_out` must be a whole number from 1 up"
+        ):
             indelible.crash("undo@x86", "hash", check="./mine", leave_out=none)
 
 
 @pytest.mark.parametrize(
     ("images", "said"),
-    [(0, "none, and nothing was tried"), (3, "ok so far: every one that was tried recovered")],
+    [(0, "none: nothing was tried"), (3, "ok so far: every one that was tried recovered")],
 )
 def test_what_an_interruption_left_untried_is_not_called_right(
     fake: ModuleType, monkeypatch: pytest.MonkeyPatch, images: int, said: str

@@ -106,7 +106,7 @@ def test_a_machine_with_too_little_energy_or_too_few_cores_is_refused() -> None:
     rows = indelible.litmus(orders="x86", set={"core.cores_max": 1}).data["rows"]
     for row in rows:
         assert (row["runs"] == 0) == (row["refusal"] is not None), row
-    text = "a core for each of 3 threads is needed, and core.cores_max is 1"
+    text = "each of 3 threads needs a core, and core.cores_max is 1"
     assert [row["refusal"] for row in rows if row["test"] == "third_core"] == [text]
 
 
@@ -127,8 +127,8 @@ def test_where_only_cells_survive_any_words_of_a_write_may(order: str, tmp_path:
 
 def test_threads_stay_where_the_hardware_does_not_let_them_move() -> None:
     text = refused(lambda: indelible.litmus(orders="hops", set={"core.migrate": 1}))
-    assert text.startswith("hops keeps what belongs to a transaction beside its core")
-    assert text.endswith("take one of eadr, ideal, x86")
+    assert text.startswith("hops keeps the state of a transaction at its core")
+    assert text.endswith("use one of eadr, ideal, x86")
     assert indelible.litmus(orders="x86", random=20, set={"core.migrate": 20}).passed
 
 

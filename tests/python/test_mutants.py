@@ -58,7 +58,7 @@ def test_a_rule_that_was_not_tried_is_not_called_uncaught(
         **{"one": ["NOT", "CAUGHT"], "two": ["not", "tried"]},
         **{"three": ["caught", "btree"], "four": ["not", "tried"]},
     }
-    assert "1 of 2 tried to the end caught (2 not: interrupted)" in shown
+    assert "1 of 2 completed caught (2 not completed: interrupted)" in shown
     rows = json.loads(command(*CRASH, "--json")[1])["mutants"]
     assert [row["caught"] for row in rows] == [False, None, True, None]
 
@@ -142,7 +142,7 @@ def test_writes_that_came_early_are_told_below_the_violation() -> None:
     _, line = crash_text.list_violations([found | {"early": early[:2]}], 200, crash_text.EARLY)
     assert line == "    came early: home write back 0x40, log 0x80 (8 bytes)"
     *_, line = crash_text.list_violations([found | {"early": early}], 400, crash_text.EARLY)
-    assert line.endswith("log 0x200 (8 bytes), and 3 more; --json has them all")
+    assert line.endswith("log 0x200 (8 bytes), and 3 more; --json shows all")
 
 
 def test_images_of_one_event_are_counted() -> None:

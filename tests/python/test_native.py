@@ -99,8 +99,8 @@ def test_what_cannot_be_simulated_is_refused_before_anything_is_measured(
 ) -> None:
     for words, sentence in (
         (["--against", "silly"], "unknown name `machine:silly`"),
-        (["--against", "tiny", "--values", "rand"], "simulates values of xorshift alone"),
-        (["--against", "tiny", "--fences", "lock"], "simulates the fences sfence and none alone"),
+        (["--against", "tiny", "--values", "rand"], "simulates only values of xorshift"),
+        (["--against", "tiny", "--fences", "lock"], "simulates only the fences sfence and none"),
     ):
         code, shown, complaints = command(*LOGGING, *words)
         assert (code, shown, complaints.count("\n")) == (2, "", 1)
@@ -258,11 +258,11 @@ def test_an_instruction_that_is_missing_is_named(command: Command) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--cores", "1", "--workloads", "hash"], "none of its kind is compared"),
+        (["--cores", "1", "--workloads", "hash"], "which is not among the workloads"),
         (LOOPS, "`native` needs `cores`"),
         ([*LOOPS, "--cores", "1000"], "needs a processor for each of 1000 threads"),
-        ([*LOOPS, "--cores", "1", "--metric", "pm-writes"], "and not the metric pm-writes"),
-        ([*LOOPS, "--cores", "1", "--set", "workload.items=24"], "of each thread has 96 bytes"),
+        ([*LOOPS, "--cores", "1", "--metric", "pm-writes"], "not the metric pm-writes"),
+        ([*LOOPS, "--cores", "1", "--set", "workload.items=24"], "each thread's has 96 bytes"),
         ([*LOOPS, "--cores", "1", "--set", "workload.work=9"], "drop the setting workload.work"),
         (
             [*LOOPS, "--cores", "1", "--set", "workload.entries_per_fence=3"],

@@ -92,15 +92,17 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_touched(checkout: Path
 
     was = (checkout / "lib.rs").read_text(encoding="utf-8")
     for name in ("1x", "Mine", "my log", "fn", "core", "model", "mine-", "x/mine", "mïne", ""):
-        assert told(name).endswith("and no word of Rust's"), name
-    assert told("silo") == "there is a `silo` already; name the design otherwise"
-    assert told("hash") == "there is a `hash` already; name the design otherwise"
-    assert told("pm") == "settings have a section `pm`; name the design otherwise"
-    assert told("store").startswith("the type of `store` would be `Store`, which its file has")
+        assert told(name).endswith("but no keyword of Rust"), name
+    assert told("silo") == "there already is a `silo`; choose another name"
+    assert told("hash") == "there already is a `hash`; choose another name"
+    assert told("pm") == "settings already have a section `pm`; choose another name"
+    assert told("store").startswith(
+        "the type of `store` would be `Store`, which its file already has"
+    )
     assert told("default").startswith("the type of `default` would be")
-    assert told("parts").endswith("has a module `parts`; name the design otherwise")
+    assert told("parts").endswith("has a module `parts`; choose another name")
     (checkout / "nobodys.rs").touch()
-    assert told("nobodys") == "crates/designs/src/nobodys.rs: is there already; name another"
+    assert told("nobodys") == "crates/designs/src/nobodys.rs: already exists; choose another name"
     assert (checkout / "lib.rs").read_text(encoding="utf-8") == was
     assert sorted(path.name for path in checkout.iterdir()) == [
         "lib.rs",
@@ -127,12 +129,12 @@ def test_outside_of_a_checkout_it_says_where_one_is(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = refused(lambda: indelible.new("design", "nobodys", rust=True))
-    assert text.startswith("a design in Rust becomes part of the sources, and")
-    assert text.endswith(f"is in no checkout of them: cd {ROOT}")
+    assert text.startswith("a design in Rust is added to a checkout of the sources, and")
+    assert text.endswith(f"is not in one: cd {ROOT}")
     text = refused(lambda: indelible.new("order", "mine", rust=True))
-    assert text.startswith("only a design is begun in Rust; CONTRIBUTING.md")
+    assert text.startswith("--rust works only for a design; CONTRIBUTING.md")
     text = refused(lambda: indelible.new("design", "mine.rs"))
-    assert text == "for a design in Rust: `indelible new design mine --rust`"
+    assert text == "for a design in Rust, type `indelible new design mine --rust`"
 
 
 def test_the_same_design_in_python_takes_the_same_cycles(

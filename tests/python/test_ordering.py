@@ -288,7 +288,7 @@ def test_nothing_changes_where_it_is_asked_what_could_be_durable(write: Write) -
         "def could_be_durable(self, below, arrived):\n    below.at(1 << 40, 'later')\n    return []"
     )
     text = indelible.litmus(orders=path).data["rows"][0]["violation"]
-    assert "in this hook nothing changes: it is asked what is" in text
+    assert "this hook must change nothing: it is only asked what is there" in text
     path = write(
         "def could_be_durable(self, below, arrived):\n"
         "    kept.append(arrived)\n"
@@ -416,14 +416,14 @@ def test_nothing_is_flushed_that_has_not_left_its_core(write: Write, asked: str)
 def test_what_is_asked_is_not_taken_for_the_answer(write: Write) -> None:
     path = write("def could_be_durable(self, below, arrived):\n    return [] if arrived else []")
     text = indelible.litmus(orders=path).data["rows"][0]["violation"]
-    assert "TypeError: `arrived` is asked, once for each write: `if arrived():`" in text
+    assert "TypeError: `arrived` must be called, once for each write: `if arrived():`" in text
 
 
 @pytest.mark.parametrize("answer", ["below.dirty_lines() or [64]", "None", "[(64, 'text')]"])
 def test_what_could_be_durable_is_lines_with_their_bytes(write: Write, answer: str) -> None:
     path = write(f"def could_be_durable(self, below, arrived):\n    return {answer}")
     text = indelible.litmus(orders=path).data["rows"][0]["violation"]
-    assert "answers (line, bytes), or (line, bytes, mask), for each write, and not " in text
+    assert "must answer (line, bytes), or (line, bytes, mask), for each write, not " in text
 
 
 def test_that_it_raises_does_not_show_what_a_rule_is_for(write: Write) -> None:
@@ -446,7 +446,7 @@ def test_that_it_raises_does_not_show_what_a_rule_is_for(write: Write) -> None:
 
 def test_a_rule_may_be_needless_under_one_log(write: Write) -> None:
     body = VISIBLE["caches"] + "needless = {'undo:fence_waits': 'not there', 'redo:use_up': ''}"
-    assert "names `redo:use_up`, which is no rule" in refused(
+    assert "names `redo:use_up`, which is not a rule" in refused(
         lambda: indelible.explain(write(body))
     )
     path = write(body.replace(", 'redo:use_up': ''", ""))
@@ -496,7 +496,7 @@ def test_what_is_no_instruction_takes_no_time(write: Write) -> None:
 def test_threads_move_where_it_says_that_they_may(write: Write) -> None:
     asked = {"workload": "hash", "machine": "tiny", "txs": 40, "set": {"core.migrate": 30}}
     text = refused(lambda: indelible.run(f"undo@{write('pass')}", **asked))
-    assert text.endswith("say `migrates = True` if it keeps nothing beside a core")
+    assert text.endswith("set `migrates = True` if the design keeps nothing per core")
     moving = without_own(indelible.run(f"undo@{write('migrates = True')}", **asked))
     assert moving == without_own(indelible.run("undo@x86", **asked))
 
@@ -508,7 +508,7 @@ def test_settings_of_two_designs_of_one_name_are_refused(fenced: str) -> None:
     rows = indelible.compare(designs, **asked, crash=False).rows
     assert rows[0]["cycles"] == rows[1]["cycles"]
     text = refused(lambda: indelible.compare(designs, **asked, set={"undo@x86.record": 1000}))
-    assert text.startswith("settings of `undo@x86` would be those of undo@x86 and of undo@./x86.py")
+    assert text.startswith("settings of `undo@x86` could be those of undo@x86 or of undo@./x86.py")
 
 
 # What is no hardware, or has no log.
@@ -521,57 +521,57 @@ WRONG = {
     "no such log": (
         lambda path: indelible.run(f"wal@{path}", "hash"),
         "",
-        "`wal` is no software log; they are undo, redo, count",
+        "unknown software log `wal`; there are: undo, redo, count",
     ),
     "no model": (
         lambda path: indelible.run(f"undo@{path}", "hash"),
         "model = None\nfence = __import__('indelible').design.Design.fence",
-        "./d.py is no ordering hardware for the log `undo`: it does not say what it promises",
+        "./d.py is not ordering hardware, so the log `undo` cannot run on it",
     ),
     "no order": (
         lambda path: indelible.litmus(orders=path),
         "model = None\nfence = __import__('indelible').design.Design.fence",
-        "./d.py is no ordering hardware: tests run on that, without a log",
+        "./d.py is not ordering hardware, on which tests run without a log",
     ),
     "fences of a design": (
         lambda path: indelible.explain(path),
         "model = None",
-        "./d.py: `fence` is asked of ordering hardware alone, which says what it promises",
+        "./d.py: `fence` is called only on ordering hardware, a class with a `model`",
     ),
     "commits of hardware": (
         lambda path: indelible.explain(path),
         "def commit(self, tx, below): pass",
-        "./d.py: `commit` is not asked of ordering hardware: transactions are its log's",
+        "./d.py: `commit` is never called on ordering hardware, whose log has the",
     ),
     "another model": (
         lambda path: indelible.explain(path),
         "model = 'strict'",
-        "./d.py: `model` is one of fenced, epoch, visible, and not 'strict'",
+        "./d.py: `model` must be one of fenced, epoch, visible, not 'strict'",
     ),
     "a rule of the log": (
         lambda path: indelible.explain(f"undo@{path}"),
         "rules = {'flush_log': 'mine'}",
-        "./d.py: the log `undo` has a rule `flush_log`, too; name it otherwise",
+        "./d.py: the log `undo` also has a rule `flush_log`; choose another name",
     ),
     "a parameter of the log": (
         lambda path: indelible.explain(f"undo@{path}"),
         "params = {'lookup': __import__('indelible').design.Param(1)}",
-        "./d.py: the log `undo` has a parameter `lookup`, too; name it otherwise",
+        "./d.py: the log `undo` also has a parameter `lookup`; choose another name",
     ),
     "needless nothing": (
         lambda path: indelible.explain(path),
         "needless = {'flush_lg': 'why'}",
-        "./d.py: `needless` names `flush_lg`, which is no rule, nor one of a log",
+        "./d.py: `needless` names `flush_lg`, which is not a rule, nor one of a log",
     ),
     "brings": (
         lambda path: indelible.explain(path),
         "brings_stores = 1",
-        "./d.py: `brings_stores` is True or False",
+        "./d.py: `brings_stores` must be True or False",
     ),
     "too many programs": (
         lambda path: indelible.litmus(orders=path, random=10**9),
         "",
-        "`random` is a whole number from 0 to 1000000",
+        "`random` must be a whole number from 0 to 1000000",
     ),
 }
 
@@ -594,6 +594,6 @@ def test_a_class_is_hardware_too() -> None:
         indelible.run("redo@x86", **asked)
     )
     assert indelible.litmus(orders=[Mine]).passed
-    assert refused(lambda: Mine.under("wal")).startswith("`wal` is no software log")
+    assert refused(lambda: Mine.under("wal")).startswith("unknown software log `wal`")
     rows = indelible.compare([name, "redo@x86"], ["hash"], txs=50).rows
     assert rows[0]["cycles"] == rows[1]["cycles"]

@@ -344,9 +344,9 @@ def test_claims_at_several_values_have_a_column_each(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (["--vary", "txs=20,30", "--txs", "20"], "txs is set twice; keep one"),
-        (["--vary", "cores=1,2"], "each claim says on how many cores it is"),
+        (["--vary", "cores=1,2"], "each claim sets its own number of cores"),
         (["--vary", "pm.tREAD=1ns", "--vary", "pm.tREAD=2ns"], "a field varies twice"),
-        (["--vary", "txs=none"], "`txs` is to be `none`, which is no whole number from 1 on"),
+        (["--vary", "txs=none"], "`txs` must be a whole number from 1 up, not `none`"),
     ],
 )
 def test_what_does_not_vary_is_a_sentence(

@@ -252,12 +252,15 @@ def _by_machine(answer: Probed) -> list[list[dict[str, Any]]]:
 BAD = {
     "machine": (["--machines", "optan"], "unknown machine `optan`; did you mean `optane`?"),
     "group": (["--only", "latencies"], "there is no group `latencies` of probes; there are: laten"),
-    "design": (["--set", "design.log_lines=4"], "design.log_lines is no field of a machine"),
-    "workload": (["--set", "workload.items=4"], "workload.items is no field of a machine"),
+    "design": (["--set", "design.log_lines=4"], "design.log_lines is not a field of a machine"),
+    "workload": (["--set", "workload.items=4"], "workload.items is not a field of a machine"),
     "field": (["--set", "pm.tRAED=4ns"], "unknown parameter `tRAED` of pm; did you mean `tREAD`"),
     "set": (["--set", "pm.tREAD"], "`pm.tREAD` is not of the form section.field=value"),
-    "plot": (["--only", "persist", "--plot", "x.png"], "there is no figure of persist: add one"),
-    "suffix": (["--plot", "x.gif"], "--plot x.gif: a figure is one of .png, .svg"),
+    "plot": (["--only", "persist", "--plot", "x.png"], "there is no figure of persist; add one"),
+    "suffix": (
+        ["--plot", "x.gif"],
+        "--plot x.gif: the name of a figure must end in one of .png, .svg",
+    ),
     "csv": (["--csv", "/no/such/x.csv"], "there is no directory `/no/such`; make it first"),
 }
 

@@ -292,7 +292,7 @@ def test_programs_that_close_what_is_not_theirs(build: Build) -> None:
             at[1] = 2; return 0;
         }"""
     )
-    with pytest.raises(InputError, match="is not whole"):
+    with pytest.raises(InputError, match="is incomplete"):
         indelible.record(["./program"], "a.trace")
     assert Path("mine").read_bytes() == b""
 

@@ -52,7 +52,7 @@ def test_what_an_aborted_transaction_leaves_is_refused(build: Build) -> None:
     told = refused(
         "indelible_begin(); at[1] = 1;\nat[2] = 2;\nat[1] = 0;\nindelible_abort();", build
     )
-    assert told.startswith("indelible_abort() at D: 0x10010 does not hold again what it held")
+    assert told.startswith("indelible_abort() at D: 0x10010 no longer holds what it held")
     assert "since the store of B." in told
     # What it held when it began, and not what another transaction has left.
     body = "indelible_begin(); at[1] = 1;\nindelible_commit(); indelible_begin();\nat[1] = 0;\n"

@@ -280,7 +280,7 @@ def test_what_was_not_seen_is_noticed_at_a_fence(
 
 def test_a_structure_that_is_returned_into_memory_is_noticed(build: Build) -> None:
     build(SOURCES / "constructs.c", "-O1", "-DUNSEEN")
-    told = "13 bytes of persistent memory changed .* of which the compiler tells nothing$"
+    told = "13 bytes of persistent memory changed .* does not report can do this too$"
     with pytest.raises(InputError, match=told):
         indelible.record(["./program", "pool"], "a.trace")
 
@@ -297,7 +297,10 @@ def test_a_structure_that_is_returned_into_memory_is_noticed(build: Build) -> No
             'map("pool", 4096)[0] = 1; fputc(1, fopencookie(NULL, "w", ends)); return 0;',
             "ended by signal 6$",
         ),
-        ('map("pool", 4096)[0] = 1; execlp("true", "true", NULL);', "otherwise, as by exec$"),
+        (
+            'map("pool", 4096)[0] = 1; execlp("true", "true", NULL);',
+            "another way, such as by exec$",
+        ),
         (
             'uint64_t *at = map("pool", 4096);'
             "for (int file = 3; file < 1024; file++) close(file); at[0] = 1;",
@@ -328,7 +331,7 @@ def test_a_program_that_another_version_has_built_is_to_be_built_again(build: Bu
     build('int main(void) { map("pool", 4096)[0] = 1; return 0; }')
     older = "stores 1\nregion 65536 4096 pool\n"
     asked = ["sh", "-c", f"./program; printf '{older}' > $INDELIBLE_RECORD/status"]
-    with pytest.raises(InputError, match="another version: build it again"):
+    with pytest.raises(InputError, match="another version of `indelible cc`; build it again"):
         indelible.record(asked, "a.trace")
 
 
@@ -337,7 +340,7 @@ def test_what_is_recorded_has_the_most_that_was_said(build: Build) -> None:
         'int main(void) { for (uint64_t *at = map("pool", 4096), n = 0; n < 50; n++) at[n] = n; }'
     )
     assert indelible.record(["./program"], "a.trace", most=4096)["stores"] == 50
-    with pytest.raises(InputError, match="does not fit 1,024 bytes"):
+    with pytest.raises(InputError, match="does not fit in 1,024 bytes"):
         indelible.record(["./program"], "a.trace", most=1024)
 
 
@@ -363,7 +366,7 @@ def test_programs_that_are_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flag", ["-fsanitize=undefined,address", "-static", "-static-pie"])
 def test_what_the_recorder_does_not_go_with_is_refused(flag: str) -> None:
-    with pytest.raises(InputError, match=f"goes with no {flag}: leave it out"):
+    with pytest.raises(InputError, match=f"does not work with {flag}; leave it out"):
         indelible.cc(["-O2", flag, "-o", "a", "a.c"])
 
 
@@ -403,7 +406,10 @@ def test_that_a_child_may_have_stored_is_said(build: Build) -> None:
             wait(NULL);
         }"""
     )
-    with pytest.raises(InputError, match=r"at 0x10038 .* and the program has forked$"):
+    with pytest.raises(
+        InputError,
+        match=r"at 0x10038 .* the program forked, and what a child stores is not recorded$",
+    ):
         indelible.record(["./program"], "a.trace")
 
 
@@ -480,7 +486,7 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
         (["record"], "needs a program"),
         (["record", "--most", "3", "./a"], "no size such as 64MiB"),
         (["record", "--out", "none/b", "./a"], "--out none/b"),
-        (["cc", "--with"], "names no compiler"),
+        (["cc", "--with"], "must name a compiler"),
     ):
         assert cli.main(words) == 2
         assert refusal in capfd.readouterr().err
@@ -495,7 +501,7 @@ def test_a_cache_that_cannot_be_written_is_a_sentence(
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", "file")
-    said = "the recorder cannot be kept in file/indelible: not a directory; have XDG_CACHE_HOME"
+    said = "the recorder cannot be stored in file/indelible: not a directory; set XDG_CACHE_HOME"
     with pytest.raises(InputError, match=said):
         indelible.cc(["-c", "nothing.c"])
 

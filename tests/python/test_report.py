@@ -105,8 +105,8 @@ def test_a_verdict_stands_beside_every_number_of_a_design(fake: ModuleType) -> N
             " hops† ok 400 weaker durability, silo ok 400, leaky! FAIL 5/400 not crash-safe"
         )
     legend = page.one("section", id="ratios-table").text
-    assert "of N power failures M broke something" in legend
-    assert "a bound and not a rival" in legend
+    assert "M of N power failures broke something" in legend
+    assert "a bound, not a rival" in legend
     assert "untested" not in legend
 
 
@@ -201,7 +201,7 @@ def test_the_rows_are_those_of_the_json(command: Command, tmp_path: Path) -> Non
     assert report.read(path) == json.loads(shown)
     other = tmp_path / "other.html"
     other.write_text("<p>Nothing.</p>", encoding="utf-8")
-    assert refused(lambda: report.read(other)) == f"{other}: is no page that `--report` wrote"
+    assert refused(lambda: report.read(other)) == f"{other}: is not a page that `--report` wrote"
     gone = tmp_path / "gone.html"
     assert refused(lambda: report.read(gone)) == f"{gone}: no such file or directory"
 
@@ -350,16 +350,16 @@ def test_a_part_of_a_comparison_says_that_it_is_one(fake: ModuleType) -> None:
     page = page_of(replace(answer, runs=part, interrupted=True))
     assert "interrupted: 8 of 10 runs had ended" in page.one("header").text
     nothing = replace(answer, runs={}, interrupted=True)
-    assert refused(lambda: report.html(nothing)) == "there is no report: no run came to its end"
+    assert refused(lambda: report.html(nothing)) == "there is no report: no run was completed"
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("it.pdf", "--report it.pdf: a report is an HTML page; end its name in .html"),
+        ("it.pdf", "--report it.pdf: the name of a report must end in .html"),
         ("no/such/it.html", "--report no/such/it.html: there is no directory `no/such`; make it"),
-        ("-", "--report -: a report is an HTML page; end its name in .html"),
-        ("", "--report : a report is an HTML page; end its name in .html"),
+        ("-", "--report -: the name of a report must end in .html"),
+        ("", "--report : the name of a report must end in .html"),
     ],
 )
 def test_what_cannot_be_a_report_is_told_before_anything_is_run(

@@ -135,7 +135,7 @@ def test_what_was_interrupted_is_not_written_by_the_command(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("it.pdf", "--report it.pdf: a report is an HTML page; end its name in .html"),
+        ("it.pdf", "--report it.pdf: the name of a report must end in .html"),
         ("no/such/it.html", "--report no/such/it.html: there is no directory `no/such`; make it"),
     ],
 )
@@ -240,7 +240,7 @@ def test_the_command_of_a_page_makes_the_same(
 def test_what_is_no_page_of_these_is_told(tmp_path: Path) -> None:
     other = tmp_path / "other.html"
     other.write_text('<script type="application/json" id="rows">{}</script>', encoding="utf-8")
-    assert refused(lambda: report.read(other)) == f"{other}: is no page that `--report` wrote"
+    assert refused(lambda: report.read(other)) == f"{other}: is not a page that `--report` wrote"
 
 
 # A sweep.
@@ -315,7 +315,7 @@ def test_what_holds_of_all_tables_of_a_sweep_is_said_once(fake: ModuleType) -> N
 def test_what_cannot_be_drawn_says_why(fake: ModuleType) -> None:
     figure = page_of(swept(PLANE | {"cores": [4, 8]})).one("figure")
     assert not [*figure.all("svg")]
-    assert "a figure is of a sweep of one field or two, and not of 3" in figure.text
+    assert "a figure shows a sweep of one field or two, not of 3" in figure.text
     assert len(cells(figure.one("table"))) == 1 + 3 * 2 * 2 * 2 * 3
 
 
@@ -393,7 +393,7 @@ def test_a_part_of_a_sweep_says_that_it_is_one(fake: ModuleType) -> None:
     page = page_of(replace(answer, runs=part, interrupted=True))
     assert "interrupted: 8 of 12 cells had ended" in page.one("header").text
     nothing = replace(answer, runs={}, interrupted=True)
-    assert refused(lambda: report.html(nothing)) == "there is no report: no run came to its end"
+    assert refused(lambda: report.html(nothing)) == "there is no report: no run was completed"
 
 
 # Why.
@@ -426,17 +426,20 @@ def test_the_tables_of_why_are_those_of_the_terminal(fake: ModuleType) -> None:
             assert " ".join(filter(None, row)) in printed
     assert section.one("h2").text in printed
     better = facts(page.one("section", id="better"))
-    assert better["silo"] == ("most is gained by silo.entries=40 (1.21), silo.entries=10 (1.05)")
-    assert "changes that move nothing by 2 %: 4" in section.text
+    assert better["silo"] == ("gains most from silo.entries=40 (1.21), silo.entries=10 (1.05)")
+    assert "changes with an effect below 2 %: 4" in section.text
 
 
 def test_the_notes_of_why_are_those_of_the_terminal(fake: ModuleType) -> None:
     page = page_of(indelible.why(["hops", "silo"], ["hash"], seeds=2))
-    assert "* what a core waits for behind a fence" in page.one("section", id="stacks-table").text
+    assert (
+        "* misses that a core waits for behind a fence"
+        in page.one("section", id="stacks-table").text
+    )
     told = page.one("section", id="changes-table").text
     for note in (
         "* each design relative to itself as it is; ratio: silo over hops†, both changed",
-        "* changes that move nothing by 2 %, or on which the seeds do not agree: 6",
+        "* changes with an effect below 2 %, or on which the seeds disagree: 6",
         "± 95 %: the widest confidence interval over 2 seeds is that of hops†",
         "† hops: weaker durability: a commit returns before it is durable",
     ):
@@ -515,8 +518,8 @@ def test_a_part_of_an_answer_says_that_it_is_one(fake: ModuleType) -> None:
     page = page_of(part)
     assert f"interrupted: 2 of {len(answer.sweep.runs)} cells had ended" in page.one("header").text
     figure = page.one("figure")
-    assert "no change moves anything that could be drawn" in figure.text
+    assert "no change has an effect that could be drawn" in figure.text
     half = {cell: run for cell, run in here.items() if cell[1] == "silo"}
     assert page_of(replace(part, sweep=replace(part.sweep, runs=half))).one("h1").text
     nothing = replace(part, sweep=replace(part.sweep, runs={}))
-    assert refused(lambda: report.html(nothing)) == "there is no report: no run came to its end"
+    assert refused(lambda: report.html(nothing)) == "there is no report: no run was completed"

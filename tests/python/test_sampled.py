@@ -14,7 +14,7 @@ def test_it_is_told_where_not_every_order_was_tried(
     assert code == 0
     told = " ".join(shown.partition("\nsampled ")[2].partition("\nrepeat ")[0].split())
     assert told.endswith(
-        "may be left all the same: two_stores on wide (17 power failures), older_value_returns on"
+        "may still be possible: two_stores on wide (17 power failures), older_value_returns on"
         " wide (17 power failures)"
     )
     rows = json.loads(command(*words, "--json")[1])["rows"]

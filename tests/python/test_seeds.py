@@ -333,7 +333,7 @@ def test_seeds_and_a_seed_that_varies_are_one_too_many(command: Command, fake: M
     words = ["sweep", "--designs", "silo", "--workloads", "hash", "--vary", "seed=1,2"]
     code, shown, complaints = command(*words, "--seeds", "2")
     assert (code, shown, fake.asked) == (2, "", [])
-    sentence = "seed varies, and `seeds` takes means over seeds; keep one"
+    sentence = "`seed` varies, and `seeds` takes means over seeds; keep one"
     assert complaints == f"indelible: error: {sentence}\n"
     assert command(*words, "--seeds", "1")[0] == 0
 
@@ -357,7 +357,7 @@ def test_python_refuses_it_too(fake: ModuleType, seeds: int) -> None:
     for call in (indelible.compare, partial(indelible.sweep, vary={"silo.entries": [4, 8]})):
         with pytest.raises(indelible.InputError) as error:
             call("silo", "hash", seeds=seeds)
-        assert str(error.value) == f"`seeds` is a whole number from 1 to 100, and not {seeds!r}"
+        assert str(error.value) == f"`seeds` must be a whole number from 1 to 100, not {seeds!r}"
     assert fake.asked == []
 
 

@@ -146,7 +146,7 @@ def test_of_what_is_right_there_is_no_smallest() -> None:
 
 
 def test_with_a_checker_there_is_none(fake: object) -> None:
-    with pytest.raises(indelible.InputError, match="`smallest` is for what the oracle finds"):
+    with pytest.raises(indelible.InputError, match="`smallest` does not work with `check`"):
         indelible.crash("silo", "replay", replay=__file__, check="./verify", smallest=True)
 
 
@@ -156,4 +156,4 @@ def test_its_timeline_lacks_what_came_early_as_that_of_the_violation_does() -> N
     smallest, own = (" ".join(part.split()) for part in str(answer).split("\ntimeline "))
     for part, found in ((smallest, answer.smallest), (own, answer.json())):
         assert found["violations"][0]["order"], "a write came early"
-        assert "the writes that came early in that image are not in it" in part
+        assert "it does not show the writes that came early in that image" in part

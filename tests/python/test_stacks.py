@@ -191,6 +191,8 @@ def test_all_of_a_stack_is_told_as_it_was_counted(command: Command) -> None:
         "silo",
         "silo",
     ]
-    with pytest.raises(indelible.InputError, match="stacks are of stalls or writes, and not of"):
+    with pytest.raises(
+        indelible.InputError, match="the view of stacks must be stalls or writes, not"
+    ):
         answer.stacks("latencies")
     assert [row["cycles"]["p99"] for row in answer.percentiles()] == [812, 812]

@@ -142,8 +142,8 @@ def test_a_row_is_what_its_numbers_are(fake: ModuleType) -> None:
     assert shown["hops†"][0] == f"^{by_hand('hops', 0):.2f}"
     assert shown["redo@x86"][-3:] == ["0", "0", "ok 400"]
     notes = " ".join(summary.table(compared(), 100).split())
-    assert "of hops the time until the transaction is durable" in notes
-    unknown = "- it is not known of a workload, or cannot be told"
+    assert "for hops, until the transaction is durable" in notes
+    unknown = "- not known on some workload"
     assert unknown not in notes
     assert unknown in summary.table(replace(compared(), saved={}), 100)
 
@@ -296,8 +296,8 @@ def test_seeds_have_a_half_width(fake: ModuleType) -> None:
     assert shown["undo@x86"][1] == "-"
     assert float(shown["silo"][1]) == pytest.approx(means.half_width(each), abs=0.005)
     assert lines_of(answer, "± 95 %") == [
-        "the confidence interval of throughput over 2 seeds, to either side; what is best or"
-        " dominated is so by the means alone"
+        "the confidence interval of throughput over 2 seeds, to either side; only the means"
+        " decide what is best or dominated"
     ]
 
 

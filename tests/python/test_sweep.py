@@ -198,25 +198,28 @@ BAD = {
     "nothing": ([], "nothing varies; name a field and its values"),
     "form": (["--vary", "design.entries"], "`design.entries` is not of the form"),
     "twice": ([*ENTRIES, "--vary", "silo.entries=1"], "a field varies twice"),
-    "range": (["--vary", "a.b=1:9"], "`a.b=1:9` is no range; write first:last:step"),
-    "units": (["--vary", "a.b=1ns:9us:1ns"], "is no range"),
-    "backwards": (["--vary", "a.b=9:1:1"], "goes from 9 to 1 in steps of 1"),
-    "stands": (["--vary", "a.b=1:9:0"], "in steps of 0"),
-    "many": (["--vary", "a.b=1:9000:1"], "has 9,000 values; at most 1,000 do"),
-    "very_many": (["--vary", f"a.b=1:{'9' * 5000}:1"], " values; at most 1,000 do"),
+    "range": (["--vary", "a.b=1:9"], "`a.b=1:9` is not a range; write first:last:step"),
+    "units": (["--vary", "a.b=1ns:9us:1ns"], "is not a range"),
+    "backwards": (
+        ["--vary", "a.b=9:1:1"],
+        "`a.b=9:1:1`: the last value must not be below the first",
+    ),
+    "stands": (["--vary", "a.b=1:9:0"], "and the step must be above 0"),
+    "many": (["--vary", "a.b=1:9000:1"], "has 9,000 values; it may have 1,000 at most"),
+    "very_many": (["--vary", f"a.b=1:{'9' * 5000}:1"], " values; it may have 1,000 at most"),
     "very_large": (["--vary", f"seed={'9' * 5000}"], "`seed` is too large: 999"),
-    "other_digits": (["--vary", "cores=\u0663"], "which is no whole number from 1 on"),
-    "cores": (["--vary", "cores=0"], "`cores` is to be `0`, which is no whole number"),
-    "cores_word": (["--vary", "cores=two"], "`cores` is to be `two`"),
-    "txs": (["--vary", "txs=0"], "`txs` is to be `0`, which is no whole number from 1 on"),
-    "seed": (["--vary", "seed=-1,2"], "`seed` is to be `-1`, which is no whole number from 0 on"),
+    "other_digits": (["--vary", "cores=\u0663"], "must be a whole number from 1 up"),
+    "cores": (["--vary", "cores=0"], "`cores` must be a whole number from 1 up"),
+    "cores_word": (["--vary", "cores=two"], "`cores` must be a whole number from 1 up, not `two`"),
+    "txs": (["--vary", "txs=0"], "`txs` must be a whole number from 1 up, not `0`"),
+    "seed": (["--vary", "seed=-1,2"], "`seed` must be a whole number from 0 up, not `-1`"),
     "seed_twice": (["--vary", "seed=1,2", "--seed", "1"], "seed is set twice; keep one"),
     "cores_twice": (["--vary", "cores=1,2", "--cores", "2"], "cores is set twice; keep one"),
     "plot": (
         [*ENTRIES, "--vary", "cores=1,2", "--vary", "txs=1,2", "--plot", "x.png"],
         "--plot draws a sweep of one field or two; drop it, or a --vary",
     ),
-    "base": ([*ENTRIES, "--normalize", "hopps"], "cannot normalize to `hopps`"),
+    "base": ([*ENTRIES, "--normalize", "hopps"], "`normalize` must be a design, not `hopps`"),
     "metric": ([*ENTRIES, "--metric", "latency"], "unknown metric `latency`"),
 }
 
@@ -233,7 +236,7 @@ def test_bad_input_is_a_sentence(command: Command, name: str) -> None:
 def test_it_needs_designs(command: Command) -> None:
     code, _, complaints = command("sweep", "--workloads", "hash", *ENTRIES)
     assert code == 2
-    assert "needs --designs; `indelible list designs` has those that exist" in complaints
+    assert "needs --designs; `indelible list designs` lists them" in complaints
 
 
 def test_a_seed_that_varies_is_not_said_again(fake: ModuleType) -> None:

@@ -157,7 +157,7 @@ def test_a_rival_without_a_value_leaves_it_open_who_is_ahead(fake: ModuleType) -
 def test_what_has_not_ended_is_not_said_to_have_no_value(fake: ModuleType) -> None:
     answer = without(one([*BOTH, "undo@x86"]), (("20", "4"), "silo"))
     assert None in [lead for _, lead in leaders(answer).values()]
-    assert "none is said to be ahead" not in " ".join(str(answer).split())
+    assert "none is called ahead" not in " ".join(str(answer).split())
 
 
 def test_nobody_is_ahead_of_who_has_none(fake: ModuleType) -> None:
@@ -166,7 +166,7 @@ def test_nobody_is_ahead_of_who_has_none(fake: ModuleType) -> None:
     runs[("4", "4"), "silo", "hash", 1].data["throughput_tx_per_s"] = 0.0
     answer = replace(answer, runs=runs, normalize="leaky")
     assert leaders(answer)["4", "4"] == (None, None)
-    assert "- a design has no value there, or 0, so that none is said to be ahead" in str(answer)
+    assert "- a design has no value there, or 0, so none is called ahead" in str(answer)
     # The ratio is known, and has the colour of the least.
     axes = panels(answer)["hash"]
     assert cells(axes)["4", "4"] == "0.00"
@@ -177,7 +177,7 @@ def test_bounds_are_never_ahead(fake: ModuleType) -> None:
     answer = one([*BOTH, "native", "undo@ideal"])
     assert answer.rivals() == ("silo", "leaky")
     assert {name for name, _ in leaders(answer).values()} == {"silo", "leaky", None}
-    assert "lead over the second; without native, undo@ideal" in " ".join(str(answer).split())
+    assert "lead over the next; without native, undo@ideal" in " ".join(str(answer).split())
     # Without two rivals there is nobody to be ahead of.
     alone = one(["native", "silo"])
     assert alone.ahead() == []
@@ -203,12 +203,12 @@ def test_a_lead_that_seeds_do_not_agree_on_is_marked(fake: ModuleType) -> None:
         assert (row["design"], row["sure"]) == (first, sure)
         said = cells(panels(answer)["ahead"])["4", "1"]
         assert said.split("\n")[0] == (first if sure else f"{first}?")
-        assert ("? the seeds do not agree who is ahead" in str(answer)) is not sure
+        assert ("? the seeds disagree on which is ahead" in str(answer)) is not sure
     assert "sure" not in one(BOTH).ahead()[0]
     # That neither is ahead they agree on, as far as there is anything to say.
     level = one(BOTH, metric="commit-latency", seeds=3)
     assert {(row["design"], row["sure"]) for row in level.ahead()} == {(None, False)}
-    assert "the seeds do not agree" not in str(level)
+    assert "the seeds disagree" not in str(level)
 
 
 def test_json_says_who_is_ahead(command: Command) -> None:
@@ -283,7 +283,7 @@ def test_marks_in_cells_are_explained_above_them(fake: ModuleType) -> None:
         run.data["throughput_tx_per_s"] *= 1.3
     drawing = sweep_plot.figure(replace(answer))
     assert f"{text.UNSURE_MARK} 95 % interval wider than ± 5 %" in drawing.get_suptitle()
-    assert f"{sweep_text.DOUBT} the seeds do not agree" in drawing.get_suptitle()
+    assert f"{sweep_text.DOUBT} the seeds disagree" in drawing.get_suptitle()
 
 
 def test_where_designs_are_level_is_grey_and_not_without_a_value(fake: ModuleType) -> None:
@@ -353,7 +353,7 @@ def test_a_sweep_of_three_fields_has_no_figure(fake: ModuleType) -> None:
     answer = indelible.sweep("silo", "hash", {**PLANE, "cores": [1, 2]})
     with pytest.raises(indelible.InputError) as error:
         sweep_plot.figure(answer)
-    assert str(error.value) == "a figure is of a sweep of one field or two, and not of 3"
+    assert str(error.value) == "a figure shows a sweep of one field or two, not of 3"
 
 
 @needs_core

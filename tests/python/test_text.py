@@ -367,4 +367,4 @@ def test_of_changes_that_were_not_run_one_more_than_are_named_is_counted(fake: M
     refused = Refused(Change("machine", "pm.banks", "16", "8"), "too few")
     for more, is_said in ((0, False), (1, True)):
         many = replace(answer, refused=(refused,) * (causes_text.NAMED + more))
-        assert ("- not run, too: 1 more; --json has why" in str(many)) == is_said
+        assert ("- not run either: 1 more; --json says why" in str(many)) == is_said

@@ -198,7 +198,7 @@ def test_of_nothing_no_file_is_written(
     assert main(words.split()) == 0
     shown = capsys.readouterr()
     assert "0 events of the line of 0x3ff000000" in shown.out.replace("\n            ", " ")
-    assert "nothing happened there" in shown.err
+    assert "nothing happened in the window" in shown.err
     text = " ".join(shown.out.split())
     low, high = re.search(r"touched between (\w+) and (\w+) of persistent memory", text).groups()
     assert int(low, 16) <= 0x3F1080 < int(high, 16) < 0x3FF000000
@@ -212,8 +212,8 @@ def test_a_violation_names_its_timeline(capsys: pytest.CaptureFixture[str]) -> N
     words = "crash --design undo@x86 --workload hash --txs 20 --without flush_log --no-nested"
     assert main(words.split()) == 1
     out = capsys.readouterr().out
-    assert "the writes that came early in that image are not in it" in out
-    told = out[out.index("timeline    indelible ") : out.index("            the writes")]
+    assert "it does not show the writes that came early in that image" in out
+    told = out[out.index("timeline    indelible ") : out.index("            it does not show")]
     again = told.replace("timeline    indelible ", "").replace("\\\n", " ").split()
     assert main(again) == 0
     last = capsys.readouterr().out.strip().splitlines()[-1]
@@ -224,10 +224,10 @@ def test_a_violation_names_its_timeline(capsys: pytest.CaptureFixture[str]) -> N
     ("words", "told"),
     [
         ("--from soon", "from: "),
-        ("--for 0ns", "for is 0 cycles; it takes a time such as 20us"),
-        ("--address here", "`here` is no address; write one as in 0x3f1080"),
-        ("--event 99999999 --txs 5", "the run has no event 99999999: its crash points are 1 to"),
-        ("--event 3 --from 2us", "--from and --event both say where it begins; drop one"),
+        ("--for 0ns", "for is 0 cycles; it must be a time such as 20us"),
+        ("--address here", "`here` is not an address; write one such as 0x3f1080"),
+        ("--event 99999999 --txs 5", "the run has no event 99999999; its crash points are 1 to"),
+        ("--event 3 --from 2us", "--from and --event both say where the window begins; drop one"),
         ("--txs 5 --from 10s", "the run ends "),
         ("--out no/where.pftrace", "--out no/where.pftrace: there is no directory `no`"),
         ("--without nothing", "unknown rule `nothing`"),

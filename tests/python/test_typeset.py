@@ -115,7 +115,10 @@ def test_another_ending_is_refused_before_a_run(
 ) -> None:
     for name in ("it.xlsx", "it"):
         file = tmp_path / name
-        said = f"indelible: error: --table {file}: a table is one of .csv, .tex, .md\n"
+        said = (
+            f"indelible: error: --table {file}:"
+            " the name of a table must end in one of .csv, .tex, .md\n"
+        )
         assert command(*COMPARE, "--table", str(file)) == (2, "", said)
     assert fake.asked == []
 
@@ -129,5 +132,7 @@ def test_answers_write_their_tables(fake: ModuleType, tmp_path: Path) -> None:
     assert "Core time" in (tmp_path / "stalls.tex").read_text(encoding="utf-8")
     assert "--vary cores=1,2" in (tmp_path / "swept.md").read_text(encoding="utf-8")
     assert (tmp_path / "means.csv").read_text(encoding="utf-8").startswith("design,cores,workload")
-    with pytest.raises(InputError, match=r"it.txt: a table is one of \.csv, \.tex, \.md"):
+    with pytest.raises(
+        InputError, match=r"it.txt: the name of a table must end in one of \.csv, \.tex, \.md"
+    ):
         swept.save_table(tmp_path / "it.txt")

@@ -46,7 +46,7 @@ def test_those_of_several_seeds_are_means(fake: ModuleType) -> None:
     second["controllers"]["pm_read_cycles"]["mean"] = None
     found = usage.numbers(answer, CELL)
     assert found["pm_busy_percent"] == pytest.approx((45.67 + 50) / 2)
-    assert "the mean of those of the seeds" in " ".join(answer.usage().split())
+    assert "the mean over the seeds" in " ".join(answer.usage().split())
     assert found["pm_read_cycles_mean"] is None
 
 
@@ -54,7 +54,7 @@ def test_of_one_seed_whose_runs_have_all_ended_nothing_is_a_mean(fake: ModuleTyp
     answer = indelible.compare(["silo"], ["hash", "btree"], seeds=2, crash=False)
     del answer.runs["silo", "btree", None, 2]
     assert answer.seeds_shown == (1,)
-    assert "the mean of those of the seeds" not in " ".join(answer.usage().split())
+    assert "the mean over the seeds" not in " ".join(answer.usage().split())
 
 
 def test_what_has_no_value_is_a_dash(fake: ModuleType) -> None:

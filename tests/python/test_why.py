@@ -185,7 +185,7 @@ def test_whether_a_change_turns_them_round(
         few.setattr(causes_text, "NAMED", 1)
         told = joined(command, *WHY, *turned)
     assert "but 2: controller.wpq=1024 (0.59), and 1 more. All" in told
-    assert "silo: most is gained by silo.entries=80 (1.42) *" in told
+    assert "silo: gains most from silo.entries=80 (1.42) *" in told
     # The farthest first: 0.95 over 1.3125 and over 1.299.
     near = ["--set", "controller.wpq=225", "--by", "3", "--fields", "controller,undo@x86"]
     assert "but 2: undo@x86.entries=60 (0.72), controller.wpq=675 (0.73). All" in joined(
@@ -249,7 +249,7 @@ def test_what_seeds_do_not_agree_on_is_not_told(fake: ModuleType) -> None:
     assert "shift_half_width_95" not in one.rows[0]
     told = "± 95 %: the widest confidence interval over 3 seeds is that of silo with cores="
     assert told in " ".join(str(three).split())
-    uncertain = "changes that move nothing by 2 %, or on which the seeds do not agree: "
+    uncertain = "changes with an effect below 2 %, or on which the seeds disagree: "
     assert uncertain in " ".join(str(three).split())
     assert "on which the seeds" not in " ".join(str(one).split())
     assert indelible.why(PAIR, ["sqlite"], seeds=3).ratio_half_width() > 0
@@ -352,7 +352,7 @@ def test_runs_are_asked_for_as_they_are(
 
 def test_how_long_a_run_is_is_told_if_it_matters(fake: ModuleType) -> None:
     answer = indelible.why(PAIR, ["hash"], fields=["txs"])
-    note = "! txs=4000 does not leave it as it is"
+    note = "! txs=4000 changes the result"
     assert note not in str(answer)
     for (point, design, _, _), run in answer.sweep.runs.items():
         if (point, design) == (("txs=4000",), "silo"):
@@ -363,14 +363,17 @@ def test_how_long_a_run_is_is_told_if_it_matters(fake: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--designs", "a/mine.py,b/mine.py"], "both designs are called mine; name one file other"),
-        (["--designs", "silo,hops,leaky"], "`why` is about one design, or two, and not 3"),
+        (["--designs", "a/mine.py,b/mine.py"], "both designs are called mine; choose another name"),
+        (["--designs", "silo,hops,leaky"], "`why` takes one design or two, not 3"),
         (["--fields", "pm.tWRIT,controller"], "there is no field `pm.tWRIT` here; the closest are"),
         (["--by", "1"], "argument --by: `1` is not a whole number from 2 to 1000"),
         (["--metric", "speed"], "unknown metric `speed`"),
         (["--designs", "sillo"], "unknown design `sillo`"),
         (["--machine", "none"], "unknown name `machine:none`"),
-        (["--plot", "why.txt"], "--plot why.txt: a figure is one of .png, .svg, .pdf"),
+        (
+            ["--plot", "why.txt"],
+            "--plot why.txt: the name of a figure must end in one of .png, .svg, .pdf",
+        ),
         (["--replay", "/no/trace"], "--replay /no/trace: no such file or directory"),
     ],
 )
@@ -385,10 +388,10 @@ def test_what_cannot_be_asked_is_a_sentence(
 
 def test_what_python_asks_in_wrong_types_is_a_sentence(fake: ModuleType) -> None:
     for own, sentence in (
-        ({"by": 1.5}, "`by` is a whole number"),
-        ({"fields": 3}, "`fields` is a list of names"),
-        ({"seeds": 0}, "`seeds` is a whole number"),
-        ({"machine": 3}, "`machine` is a name"),
+        ({"by": 1.5}, "`by` must be a whole number"),
+        ({"fields": 3}, "`fields` must be a list of names"),
+        ({"seeds": 0}, "`seeds` must be a whole number"),
+        ({"machine": 3}, "`machine` must be a name"),
     ):
         with pytest.raises(indelible.InputError) as error:
             indelible.why(PAIR, ["hash"], **own)
@@ -434,7 +437,7 @@ def test_a_figure_has_a_bar_for_each_change_that_moves_something(fake: ModuleTyp
     assert [len(line.get_xdata()) for line in dots.lines[:4]] == [2, 2, 2, 2]
     assert {line.get_label() for line in dots.lines} >= {*PAIR}
     still = indelible.why(PAIR, ["hash"], fields=["workload"])
-    with pytest.raises(indelible.InputError, match="no change moves anything"):
+    with pytest.raises(indelible.InputError, match="no change has an effect"):
         causes_plot.figure(still)
 
 
@@ -442,7 +445,7 @@ def test_nothing_is_relative_to_nothing(command: Command) -> None:
     words = ["why", "--designs", "native,silo", "--workloads", "hash", "--fields", "cores"]
     code, shown, complaint = command(*words, "--metric", "commit-latency")
     assert (code, complaint) == (0, "")
-    assert "- native† is 0 on hash, to which nothing is relative" in shown
+    assert "- native† is 0 on hash: nothing can be relative to it" in shown
     assert "- silo is 0" not in shown
 
 
@@ -561,7 +564,9 @@ def test_of_many_that_cannot_be_run_some_are_named() -> None:
     answer = indelible.why(["silo"], ["array"], **SMALL, by=1000, fields=["l1d", "l2", "llc"])
     assert len(answer.refused) > causes_text.NAMED
     text = " ".join(str(answer).split())
-    assert f"- not run, too: {len(answer.refused) - causes_text.NAMED} more; --json has why" in text
+    assert (
+        f"- not run either: {len(answer.refused) - causes_text.NAMED} more; --json says why" in text
+    )
     assert text.count("- not run: ") == causes_text.NAMED
 
 
@@ -578,7 +583,7 @@ def test_a_domain_that_a_design_brings_is_told_where_it_does() -> None:
     answer = indelible.why(
         PAIR, ["hash"], "silo", cores=1, txs=20, fields=["controller.domain", "controller.count"]
     )
-    note = "silo needs the durability domain adr, which it brings to machine silo"
+    note = "silo needs the durability domain adr, which it gives to machine silo"
     notes = {row["after"]: row["notes"] for row in answer.json()["rows"]}
     assert [value for value, said in notes.items() if said == [note]] == ["media"]
     assert [value for value, said in notes.items() if said] == ["media"]

@@ -60,8 +60,10 @@ def test_several_where_one_is_taken_name_compare(
         (["trace"], "end at the power cut that `crash` calls event N, and begin --for before it"),
         (
             ["litmus"],
-            "SECTION may also be the name of some hardware; the value then applies to it alone",
+            "the name of some hardware; the value then applies to it alone, such as hops.entries=1",
         ),
+        (["run"], "such as controller.wpq=128; may be repeated"),
+        (["run"], "the value then applies to it alone, such as silo.entries=64"),
         (["bundle"], "The commands are run, compare, why,"),
     ],
 )

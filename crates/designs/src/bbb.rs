@@ -27,7 +27,7 @@ model::params! {
     pub struct BbbParams {
         /// Entries of a core's buffer, a line each (paper, from memory: 32).
         entries = 32 in 1..=1024, tight [4, 4, 4, 4, 4, 1];
-        /// Percent of the entries from which on the oldest are drained (paper, from memory: 75).
+        /// Percent of the entries in use at which the oldest are drained (paper, from memory: 75).
         threshold = 75 in 1..=100;
     }
 }

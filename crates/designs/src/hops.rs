@@ -37,15 +37,14 @@ model::params! {
         /// asynchronous flush). `lazy`: only as `threshold` and `interval` say, or when somebody
         /// waits (the artefact of ASAP, HPCA'22).
         drain = "eager" of ["eager", "lazy"];
-        /// From so many entries that have not been sent on, the oldest are sent (artefact of ASAP:
-        /// 16).
+        /// Number of unsent entries at which the oldest are sent (artefact of ASAP: 16).
         threshold = 16 in 1..=1024;
         /// Cycles without a send after which the oldest entry is sent (artefact of ASAP: 2,000).
         interval = 2000 in 1..=1_000_000;
         /// Which lines of another core make a core's epochs depend on that core's. `buffered`:
         /// those whose epoch may still be in its buffer (short paper: dependences are recorded for
         /// the buffered epochs). `sticky`: every line that it wrote last, as long as the last level
-        /// has it, also when the write has long been durable (artefact of ASAP).
+        /// has it, even if the write has long been durable (artefact of ASAP).
         depends = "buffered" of ["buffered", "sticky"];
         /// Nanoseconds between two reads of the global timestamp vector (artefact of ASAP: 500); at
         /// 0 every change is seen at once.
@@ -54,7 +53,7 @@ model::params! {
         /// entry's last store, which is what a clwb writes. `bytes`: the bytes that were stored;
         /// memory then has to read a line before it can write it.
         carries = "line" of ["line", "bytes"];
-        /// What a line does that comes from memory while a buffer still has an entry of it.
+        /// What happens to a line that comes from memory while a buffer still has an entry of it.
         /// `stall`: it waits until the entries are durable (the paper, from memory). `forward`: the
         /// buffer answers.
         fill = "stall" of ["stall", "forward"];

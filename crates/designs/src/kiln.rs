@@ -47,12 +47,12 @@ model::params! {
         /// (ours: as early as it can be known); or never, since another way of its set keeps it
         /// until the newer one is committed.
         write_out = "arrival" of ["arrival", "store", "never"];
-        /// Cycles that a read of the last level takes longer than the machine says (LOC, ICCD'14,
+        /// Extra cycles of a read of the last level, on top of the machine's (LOC, ICCD'14,
         /// compares at equal latencies).
         llc_read = 0 in 0..=1000;
-        /// Cycles that a write of the last level takes longer (the same).
+        /// Extra cycles of a write of the last level (the same).
         llc_write = 0 in 0..=1000;
-        /// Cycles that a read takes longer whose newest bytes are in the overflow area (ours: as in
+        /// Extra cycles of a read whose newest bytes are in the overflow area (ours: as in
         /// `ec-wal`).
         redirect_latency = 8 in 0..=1000;
     }

@@ -38,7 +38,7 @@ use crate::parts::raise::log_size;
 model::params! {
     /// The sizes that the paper gives, and those that it leaves open.
     pub struct LadParams {
-        /// Bits of a transaction's number in its thread, which then begins anew (ours: a tag of
+        /// Bits of a transaction's number in its thread, which then wraps around (ours: a tag of
         /// two bytes).
         serial_bits = 16 in 2..=16, tight [2];
         /// Cycles from one line that a commit sends to the next (ours: one a cycle; the paper

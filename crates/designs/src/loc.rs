@@ -55,8 +55,8 @@ model::params! {
         /// Writes of the log under way at once, and as many writes in place (ours: twice the banks
         /// of the slides' memory, so that none is idle).
         log_writes = 16 in 1..=1024;
-        /// Cycles that a read takes longer whose newest bytes are in the log (ours: a table in the
-        /// memory controller, as slow as Silo's log buffer).
+        /// Extra cycles of a read whose newest bytes are in the log (ours: a table in the memory
+        /// controller, as slow as Silo's log buffer).
         redirect_latency = 8 in 0..=1000;
         /// Bits of a TxID in the log (ours: two bytes; few bits wrap soon).
         id_bits = 16 in 5..=16;
@@ -94,8 +94,9 @@ model::params! {
         /// window has, so that the other half runs on (ours); or when the window is full its
         /// oldest, and no more than must go with it.
         drain = "half" of ["half", "oldest"];
-        /// What becomes of the TxCnt of a transaction whose blocks all were absorbed: another one
-        /// carries it, or the last block is pinned, that is, not absorbed (specs/ordering.md 13.3).
+        /// What happens to the TxCnt of a transaction all of whose blocks were absorbed: another
+        /// one carries it, or the last block is pinned, that is, not absorbed (specs/ordering.md
+        /// 13.3).
         bearer = "carry" of ["carry", "pin"];
     }
 }

@@ -47,7 +47,7 @@ model::params! {
         ur_entries = 16 in 1..=4096, tight [8, 2];
         /// Entries of a core's redo buffer (32, from memory).
         r_entries = 32 in 1..=4096, tight [8, 2];
-        /// Cycles for which an undo+redo entry takes stores in before it leaves; 0: as many as a
+        /// Cycles for which an undo+redo entry collects stores before it leaves; 0: as many as a
         /// line takes through the caches to a controller, the paper's limit.
         age = 0 in 0..=1_000_000;
         /// What leaves the undo+redo buffer: both data (a), or undo data while the redo data move
@@ -89,8 +89,8 @@ impl MorlogParams {
 model::params! {
     /// What delay-persistence adds.
     pub struct DelayParams {
-        /// Cycles from the end of a commit's scan until redo data leave for the log that nothing
-        /// has sent before (ours: the paper says lazily; a few transactions long).
+        /// Cycles after the end of a commit's scan at which redo data that nothing has sent before
+        /// leave for the log (ours: the paper says lazily; a few transactions long).
         redo_delay = 1000 in 0..=1_000_000;
     }
 }

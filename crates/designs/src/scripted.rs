@@ -409,7 +409,7 @@ fn or_blame<T>(script: &str, run: impl FnOnce() -> T) -> T {
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
     let what = text.unwrap_or("a panic without a message");
     let what = what.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-    raise(format!("{script}: it breaks a rule of the machine (or that is a bug of ours): {what}"))
+    raise(format!("{script}: it breaks a rule of the machine (or this is our bug): {what}"))
 }
 
 /// What a script raised, as the payload of a panic. It ends the run, and the caller that started

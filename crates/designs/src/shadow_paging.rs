@@ -49,19 +49,19 @@ model::params! {
     pub struct ShadowParams {
         /// Pages that a transaction may have shadows of (ours: what SSP's write-set buffer holds).
         write_set = 64 in 1..=64, tight [1, 2, 64, 64];
-        /// Frames for shadows, beside those that pages lie in at first (ours: as many as SSP has
+        /// Frames for shadows, besides those that pages first lie in (ours: as many as SSP has
         /// extra pages on its machine).
         shadow_frames = 1024 in 1..=65_536, tight [2, 1, 40, 3, 5, 40];
         /// What is copied before the first store to a page: all of it, or nothing, and what was not
         /// stored to at the commit (specs/remapping.md 6.2: `lazy_copy`).
         copy = "eager" of ["eager", "lazy"];
-        /// Cycles of having other cores forget the old frames of a commit's pages, before it is
+        /// Cycles of making other cores forget the old frames of a commit's pages, before it is
         /// acknowledged, if one of their TLBs has one (SSP, MICRO'19: thousands of cycles;
         /// specs/remapping.md 6.2: from 4,000).
         shootdown = 4000 in 0..=1_000_000, tight [0, 4000];
         /// Lines of the journal's ring (ours: 256 KiB, as SSP's here).
         journal_lines = 4096 in 20..=65_536, tight [20];
-        /// Percent of the ring from which on there is a checkpoint (ours: half).
+        /// Percent of the ring in use at which a checkpoint begins (ours: half).
         checkpoint_percent = 50 in 1..=100, tight [1, 100, 1, 100];
         /// Lines that a checkpoint has under way at once (ours: a few, as SSP's here).
         checkpoint_writes = 4 in 1..=4096, tight [4, 1];

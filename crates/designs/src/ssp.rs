@@ -57,7 +57,7 @@ model::params! {
     pub struct SspParams {
         /// Pages that a core's write-set buffer holds (MICRO'19 section 4.3: 64).
         write_set = 64 in 1..=64, tight [64, 1, 2];
-        /// Slots of the SSP cache beside one for each TLB entry of each core (section 5: about
+        /// Slots of the SSP cache besides one for each TLB entry of each core (section 5: about
         /// 1,024 in all on its machine, of which 256 are for the TLBs).
         over_provision = 768 in 0..=4092;
         /// Slots in all; 0 for TLB entries x cores + `over_provision`, as the paper has it, but no
@@ -78,7 +78,7 @@ model::params! {
         allocate = "tlb_fill" of ["tlb_fill", "first_store"];
         /// Lines of the journal's ring (ours: 256 KiB; the paper gives none).
         journal_lines = 4096 in 20..=65_536, tight [20];
-        /// What becomes of a line of the journal that a commit does not fill: it is left, or
+        /// What happens to a line of the journal that a commit does not fill: it is left, or
         /// written again with the next group (ours: left; specs/remapping.md 1.6).
         journal = "pad" of ["pad", "rewrite"];
         /// When the journal has the record of a consolidation: with a commit or with others in one
@@ -86,7 +86,7 @@ model::params! {
         /// own (section 4.1.2: records are written when the buffer is full or asked for; for one
         /// whose page and slot nobody needs nobody asks).
         switch_records = "together" of ["together", "alone"];
-        /// Percent of the ring from which on there is a checkpoint (ours: half).
+        /// Percent of the ring in use at which a checkpoint begins (ours: half).
         checkpoint_percent = 50 in 1..=100, tight [1, 1, 100, 100];
         /// Lines that a checkpoint has under way at once (ours: a few, so that what cores wait for
         /// is not behind hundreds of them).

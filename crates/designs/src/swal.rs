@@ -24,7 +24,7 @@ model::params! {
     pub struct SWalParams {
         /// Instructions of looking up a line among the copies (ours: a hash and a compare).
         lookup = 6 in 0..=1000;
-        /// How lines are flushed. The paper is of before `clflushopt` and `clwb`.
+        /// How lines are flushed. The paper predates `clflushopt` and `clwb`.
         flush = "clflush" of ["clflush", "clflushopt", "clwb"];
     }
 }

@@ -106,10 +106,9 @@ fn notes(resolved: &Resolved, found: &Crashes) -> Vec<String> {
     let mut notes = resolved.notes.clone();
     if found.untried > 0 && resolved.machine.config.controller.jitter == 0 {
         notes.push(format!(
-            "what survives of {} acts at once on the writes that it hears of, so these arrived in \
-             the order of timing, and no other was tried: with \
-             --set controller.arrival_jitter=500cycles, as in a third of --trials, they overtake \
-             each other",
+            "{}'s surviving state reacts to each write as it arrives, so only the order that \
+             timing produced was tested; --set controller.arrival_jitter=500cycles lets writes \
+             overtake each other",
             resolved.design.card.name
         ));
     }

@@ -79,7 +79,7 @@ impl Program {
         if let Some(folder) = &images {
             let refused = |why: String| format!("--images {}: {why}", folder.display());
             if folder.as_os_str().is_empty() {
-                return Err("--images names no folder: its word is empty".into());
+                return Err("--images must name a folder; it is an empty string".into());
             }
             fs::create_dir_all(folder).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => refused("is not a folder; name one".into()),

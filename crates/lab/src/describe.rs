@@ -121,8 +121,8 @@ pub fn explain(
     }
     if let Some((machine, _)) = on {
         return Err(InputError::new(format!(
-            "{name} is no design, so it has no hardware on machine {machine}; `indelible explain \
-             machine:{machine}` is about the machine"
+            "{name} is not a design, so it has no hardware on machine {machine}; `indelible \
+             explain machine:{machine}` explains the machine"
         )));
     }
     if let Some(named) = workload {

@@ -136,7 +136,7 @@ pub fn make(
     let warmup = spec.warmup.unwrap_or(usual);
     if is_done_once && warmup > 0 {
         let name = &resolved.workload_name;
-        return Err(InputError::new(format!("{name} is done once: leave `warmup` out")));
+        return Err(InputError::new(format!("{name} runs once; leave out `warmup`")));
     }
     let start = Rc::new(Cell::new(Since::now()));
     let measured = Rc::clone(&start);
@@ -159,7 +159,7 @@ pub fn make(
     let (commits, acknowledged) = (outcome.report.commits, outcome.report.transactions);
     if commits != acknowledged && !outcome.report.cancelled {
         let text = format!(
-            "of {commits} commits {acknowledged} were acknowledged: it wakes a core too often"
+            "{acknowledged} of {commits} commits were acknowledged: it wakes a core too often"
         );
         return Err(defect(resolved, &text));
     }
@@ -204,8 +204,8 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
     let workload = resolved.workload.about.name;
     match stop {
         Stop::OutOfMemory { asked, free } => InputError::new(format!(
-            "workload {workload} asked for {} of simulated persistent memory in one piece, and {} \
-             is free: raise it with --set pm.device_size=..., or {}",
+            "workload {workload} needs {} of simulated persistent memory in one piece, and {} is \
+             free; raise it with --set pm.device_size=..., or {}",
             quantity::about(asked),
             quantity::about(free),
             how_to_need_less(resolved),
@@ -232,13 +232,11 @@ fn how_to_need_less(resolved: &Resolved) -> String {
             format!("lower --set workload.rows=..., which is :rows in {file}")
         }
         Some((file, _)) if entry.about.name == "replay" => {
-            format!(
-                "say with `region` where persistent memory lies in {file}, or ask for fewer cores"
-            )
+            format!("add `region` lines for persistent memory to {file}, or use fewer cores")
         }
-        Some((file, _)) => format!("have {file} insert less"),
+        Some((file, _)) => format!("let {file} insert less"),
         None => match sizes(resolved).as_slice() {
-            [] => "ask for fewer cores".into(),
+            [] => "use fewer cores".into(),
             [size] => format!("lower --set workload.{size}=..."),
             [others @ .., last] => {
                 format!(

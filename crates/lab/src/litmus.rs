@@ -97,7 +97,7 @@ impl Request {
         let said = settings::split(settings)?;
         if let Some((path, _)) = settings.iter().find(|(path, _)| path.starts_with("workload.")) {
             return Err(InputError::new(format!(
-                "{path} changes nothing here: a litmus test is no workload"
+                "{path} changes nothing here: a litmus test has no workload"
             )));
         }
         let settings = settings::params(&owner, entry.fields, &said.design)?;
@@ -343,8 +343,8 @@ fn find_order(name: &str) -> Result<&'static Entry, InputError> {
     match found {
         Some(entry) if entry.is_order() => Ok(entry),
         Some(_) => Err(InputError::new(format!(
-            "{name} is no ordering hardware: tests run on that, without a log, and it says what it \
-             promises (`model`)"
+            "{name} is not ordering hardware, on which tests run without a log; ordering hardware \
+             sets `model`, what it promises"
         ))),
         None => {
             let names = designs::ORDERS.iter().map(|order| order.card.name);

@@ -323,7 +323,7 @@ fn live_on(
                     return error;
                 }
                 let advice = "what ran in the first life does not run on what recovery left";
-                let leave_it = "--lives 1 leaves that out";
+                let leave_it = "--lives 1 skips later lives";
                 InputError::new(format!("{error} (in life {life}: {advice}; {leave_it})"))
             };
             let life = Life { txs, keep, boot: Some((&remains, seed)), ..*first };

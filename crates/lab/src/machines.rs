@@ -467,7 +467,7 @@ impl File {
                 }
             };
             let Some(text) = value.get_ref().as_str() else {
-                return Err(at(&here, format!("{}: write a text in quotes", key.get_ref())));
+                return Err(at(&here, format!("{}: write a string in quotes", key.get_ref())));
             };
             if text.trim().is_empty() || text.contains(char::is_control) {
                 return Err(at(&here, format!("{}: write one line of text", key.get_ref())));
@@ -489,9 +489,8 @@ fn section_of(
     place: &dyn Fn(usize) -> String,
 ) -> Result<Vec<Assignment>, InputError> {
     let Some(table) = value.get_ref().as_table() else {
-        let error = format!(
-            "`{section}` stands outside of a section; put it below one, such as [controller]"
-        );
+        let error =
+            format!("`{section}` is outside of a section; put it into one, such as [controller]");
         return Err(at(here, error));
     };
     let mut assignments = Vec::new();
@@ -537,6 +536,6 @@ fn scalar(value: &DeValue<'_>) -> Result<String, String> {
             .map_or_else(|_| number.to_string(), |number| number.to_string())),
         DeValue::Float(number) => Ok(number.as_str().to_owned()),
         DeValue::Boolean(truth) => Ok(truth.to_string()),
-        other => Err(format!("a value is a text or a number, not {}", other.type_str())),
+        other => Err(format!("a value must be a string or a number, not {}", other.type_str())),
     }
 }

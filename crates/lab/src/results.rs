@@ -136,8 +136,8 @@ fn notes(resolved: &Resolved, report: &Report) -> Vec<String> {
     }
     let stored = report.write_sets.words + report.aborted;
     if resolved.workload.about.name == "replay" && stored == 0 {
-        let told = "no transaction of the trace stored to persistent memory: there was nothing to \
-                    make atomic";
+        let told = "no transaction of the trace stored to persistent memory, so there was nothing \
+                    to make atomic";
         notes.push(told.into());
     }
     notes

@@ -82,7 +82,7 @@ fn instance(name: &str) -> String {
     sections.extend(of_designs.then_some("design"));
     sections.extend(of_workloads.then_some("workload"));
     if sections.is_empty() {
-        return "write for instance controller.wpq".to_owned();
+        return "write, for instance, controller.wpq".to_owned();
     }
     let names: Vec<String> = sections.iter().map(|section| format!("{section}.{name}")).collect();
     format!("write {}", names.join(" or "))
@@ -92,8 +92,8 @@ fn instance(name: &str) -> String {
 fn section_of_a_file(path: &str) -> InputError {
     let field = path.rsplit('.').next().unwrap_or_default();
     InputError::new(format!(
-        "`{path}` is not section.field; of a design in a file write design.{field}, or the file's \
-         name without folder and ending for `design`"
+        "`{path}` is not section.field; for a design in a file write design.{field}, or the \
+         file's name without folder and suffix in place of `design`"
     ))
 }
 
@@ -103,12 +103,8 @@ fn unknown_section(section: &str) -> InputError {
     let is_design = designs::ALL.iter().any(|entry| entry.card.name == section);
     let is_workload = workloads::ALL.iter().any(|entry| entry.about.name == section);
     match (is_design, is_workload) {
-        (true, _) => {
-            InputError::new(format!("`{section}` is a design, and not one that is run here"))
-        }
-        (_, true) => {
-            InputError::new(format!("`{section}` is a workload, and not one that is run here"))
-        }
+        (true, _) => InputError::new(format!("`{section}` is a design that is not run here")),
+        (_, true) => InputError::new(format!("`{section}` is a workload that is not run here")),
         _ => unknown("section", section, sections()),
     }
 }
@@ -141,7 +137,7 @@ pub fn params(
     for (name, text) in settings {
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             return Err(match fields {
-                [] => InputError::new(format!("{owner} has no parameter `{name}`, nor any other")),
+                [] => InputError::new(format!("{owner} has no parameter `{name}`; it has none")),
                 _ => unknown_of("parameter", name, owner, fields.iter().map(|field| field.name)),
             });
         };
@@ -234,7 +230,7 @@ mod tests {
             ("latency", "write l1d.latency or l2.latency or llc.latency"),
             ("entries", "write tlb.entries or design.entries"),
             ("buckets", "write workload.buckets"),
-            ("delay", "write for instance controller.wpq"),
+            ("delay", "write, for instance, controller.wpq"),
             ("./mine.py.entries", "of a design in a file write design.entries, or the file's name"),
         ] {
             let text = split(&of(&[(path, "1")])).expect_err("no section").to_string();
@@ -289,7 +285,7 @@ mod tests {
         }
         assert_eq!(
             params("design native", &[], &of(&[("x", "1")])).expect_err("none").to_string(),
-            "design native has no parameter `x`, nor any other"
+            "design native has no parameter `x`; it has none"
         );
     }
 }

@@ -170,8 +170,8 @@ impl Spec {
         let most = i64::MAX as u64 - SEEDS_OF_TRIALS;
         if (spec.mutants.has_any() || spec.trials.is_some()) && spec.seed > most {
             return Err(InputError::new(format!(
-                "seed is {}; trials and mutants, which take the seeds behind it, too, have it up \
-                 to {most}",
+                "seed is {}; with trials or mutants, which also use the seeds after it, it must be \
+                 at most {most}",
                 spec.seed
             )));
         }
@@ -217,7 +217,7 @@ impl Spec {
         }
         if self.script.is_some() && workload.script.is_none() {
             let with = |entry: &workloads::Entry| {
-                entry.script.map(|flag| format!("{flag} goes with {}", entry.about.name))
+                entry.script.map(|flag| format!("{flag} is for {}", entry.about.name))
             };
             return Err(InputError::new(format!(
                 "workload {} takes no script: {}",
@@ -268,8 +268,8 @@ impl Spec {
         let mut needless = design.needless_under(settings);
         match searched.and_then(|searched| needless.find(|(rule, _)| rule == searched)) {
             Some((rule, why)) => Err(InputError::new(format!(
-                "nothing shows that rule `{rule}` of {} is switched off: {why}; --without {rule} \
-                 cuts the power without it",
+                "no run can show that rule `{rule}` of {} is switched off: {why}; --without \
+                 {rule} cuts the power without it",
                 owner_of(design)
             ))),
             None => Ok(()),
@@ -303,10 +303,10 @@ impl Spec {
         let Some(command) = self.check.clone() else {
             return match (&self.images, &self.leave_out) {
                 (Some(_), _) => {
-                    Err(InputError::new("--images keeps what --check does not accept: give both"))
+                    Err(InputError::new("--images keeps what --check rejects; give both"))
                 }
                 (None, Some(_)) => {
-                    Err(InputError::new("--leave-out is for --check to notice: give both"))
+                    Err(InputError::new("--leave-out tests whether --check notices; give both"))
                 }
                 (None, None) => Ok(None),
             };
@@ -314,23 +314,21 @@ impl Spec {
         if workload.about.name != "replay" {
             let name = workload.about.name;
             return Err(InputError::new(format!(
-                "--check is for a trace, whose memory it knows: give --replay FILE, or leave it out \
-                 for {name}, which the oracle checks"
+                "--check works only on a trace; give --replay FILE, or leave it out for {name}, \
+                 which the oracle checks"
             )));
         }
         if command.trim().is_empty() {
-            return Err(InputError::new("--check names no program: its word is empty"));
+            return Err(InputError::new("--check must name a program; it is an empty string"));
         }
         let left_out = format!("workload.{LEAVE_OUT}");
         if self.leave_out.is_some() && self.settings.contains_key(&left_out) {
             return Err(InputError::new(format!(
-                "--leave-out leaves out one after the other, and {left_out} is set: give one"
+                "--leave-out leaves out one after the other, and {left_out} is set; keep one"
             )));
         }
         if self.lives.is_some_and(|lives| lives > 1) {
-            return Err(InputError::new(
-                "--check is of a program that runs once: leave --lives at 1",
-            ));
+            return Err(InputError::new("--check runs a program only once; leave --lives at 1"));
         }
         let program = Program::new(&command, self.images.clone());
         let program = program.map_err(InputError::new)?;
@@ -360,7 +358,7 @@ impl Spec {
                 let others = workloads::ALL.iter().filter(|entry| entry.reopens != Reopens::Never);
                 let names: Vec<_> = others.map(|entry| entry.about.name).collect();
                 Err(InputError::new(format!(
-                    "workload {} cannot go on after a power failure; give --lives 1, or one of {}",
+                    "workload {} cannot resume after a power failure; give --lives 1, or one of {}",
                     workload.about.name,
                     names.join(", ")
                 )))
@@ -414,20 +412,20 @@ pub fn keep_threads(
         let name = design.card.name;
         return Err(InputError::new(match design.script {
             Some(_) => format!(
-                "{name} does not say that threads may move: leave core.migrate at 0, or say \
-                 `migrates = True` if it keeps nothing beside a core"
+                "{name} does not say that threads may move; leave core.migrate at 0, or set \
+                 `migrates = True` if the design keeps nothing per core"
             ),
             None => format!(
-                "{name} keeps what belongs to a transaction beside its core, so threads stay: \
-                 leave core.migrate at 0, or take one of {}",
+                "{name} keeps the state of a transaction at its core, so threads cannot move; \
+                 leave core.migrate at 0, or use one of {}",
                 names.join(", ")
             ),
         }));
     }
     if cores == CORES_MAX {
         return Err(InputError::new(format!(
-            "with core.migrate a thread moves to a core that is idle, and cores is {cores}: it \
-             takes 1 to {}",
+            "with core.migrate a thread moves to an idle core, and cores is {cores}; it must be \
+             1 to {}",
             CORES_MAX - 1
         )));
     }
@@ -456,11 +454,11 @@ fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<
     }
     let (name, machine) = (design.card.name, &machine.name);
     notes.push(if has_domain {
-        format!("{name} needs caches that survive, and brings machine {machine} {energy}")
+        format!("{name} needs caches that survive, and gives machine {machine} {energy}")
     } else {
         let with = if energy.is_empty() { "" } else { ", with " };
         format!(
-            "{name} needs the durability domain {wanted}, which it brings to machine \
+            "{name} needs the durability domain {wanted}, which it gives to machine \
              {machine}{with}{energy}"
         )
     });
@@ -481,13 +479,13 @@ fn doubt(
     let caches = config.cache_bytes(cores);
     if card.needs == Needs::Eadr && config.controller.flush_bytes < caches {
         notes.push(format!(
-            "{} needs every cache to survive, and controller.flush_bytes is {} for {caches} bytes of \
-             them: what is beyond is lost",
+            "{} needs every cache to survive, and controller.flush_bytes is {} for {caches} bytes \
+             of caches: the rest is lost",
             card.name, config.controller.flush_bytes
         ));
     }
     if let Some(why) = false_sharing(design, workload, cores) {
-        notes.push(format!("{why}: violations are to be expected"));
+        notes.push(format!("{why}: expect violations"));
     }
 }
 
@@ -515,7 +513,7 @@ fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<Stri
     }
     let counts = match design.card.durability {
         Durability::None => "it promises nothing",
-        _ => "of this program only transactions count",
+        _ => "only transactions of this program count",
     };
     let name = design.card.name;
     notes.push(format!(

@@ -93,7 +93,7 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     let config = &resolved.machine.config;
     let length = cycles(&request.length, "for", config)?;
     if length == 0 {
-        return Err(InputError::new("for is 0 cycles; it takes a time such as 20us"));
+        return Err(InputError::new("for is 0 cycles; it must be a time such as 20us"));
     }
     let line = request.address.as_deref().map(line_of).transpose()?;
     let recording = match request.event {
@@ -117,7 +117,7 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     {
         let points = made.outcome.crashes.as_ref().map_or(0, |crashes| crashes.passed);
         return Err(InputError::new(format!(
-            "the run has no event {event}: its crash points are 1 to {points}"
+            "the run has no event {event}; its crash points are 1 to {points}"
         )));
     }
     let since = |cycle: u64| cycle.saturating_sub(recorded.started);
@@ -125,7 +125,7 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     let cancelled = made.outcome.report.cancelled;
     if recorded.window.start >= recorded.ended && !cancelled {
         return Err(InputError::new(format!(
-            "the run ends {} after measuring begins, and from is {}: lower it, or raise txs",
+            "the run ends {} after measuring begins, and from is {}; lower it, or raise txs",
             quantity::print(picoseconds(since(recorded.ended), frequency), Unit::Time),
             request.from
         )));
@@ -199,7 +199,7 @@ fn too_long(asked: &str, holds: u64, config: &Config) -> InputError {
     let holds = picoseconds(holds, config.core.frequency);
     let size = 10_u64.pow(holds.checked_ilog10().unwrap_or(0).saturating_sub(1));
     InputError::new(format!(
-        "more happens in {asked} than a timeline holds, {SPANS_MAX} things of a kind: lower --for \
+        "more happens in {asked} than a timeline holds, {SPANS_MAX} events of a kind; lower --for \
          to {}",
         quantity::print(holds / size * size, Unit::Time)
     ))
@@ -209,7 +209,8 @@ fn too_long(asked: &str, holds: u64, config: &Config) -> InputError {
 fn line_of(text: &str) -> Result<Line, InputError> {
     let digits = text.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
     let address = digits.unwrap_or_else(|| text.parse());
-    let wrong = |_| InputError::new(format!("`{text}` is no address; write one as in 0x3f1080"));
+    let wrong =
+        |_| InputError::new(format!("`{text}` is not an address; write one such as 0x3f1080"));
     address.map(Line::of).map_err(wrong)
 }
 

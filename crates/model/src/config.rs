@@ -115,7 +115,7 @@ config! {
         /// The kind of core: an out-of-order window, or in order with a store buffer.
         model "model" [], Unit::Choice(&["window", "inorder"]), 0, 0..=1,
             "ours: the window core keeps ratios, specs/models.md A6";
-        /// The most cores that a run may ask for.
+        /// The most cores that a run may use.
         cores_max "cores_max" ["cores"], Unit::Count, 64, 1..=64, "ours: the directory has 64 bits";
         /// The frequency; a cycle is its inverse.
         frequency "clk_domain" ["frequency", "freq", "clock"], Unit::Frequency,
@@ -158,7 +158,7 @@ config! {
         /// 0: threads stay. The machine then has one core more than programs.
         migrate "migrate" [], Unit::Count, 0, 0..=1_000_000,
             "ours: the papers pin threads; for the paths that a thread on the move takes";
-        /// What a thread that moves waits beside draining its core: the switch of contexts.
+        /// Time that a moving thread waits besides draining its core: the context switch.
         t_switch "t_switch" [], Unit::Time, 2_000 * NS, 0..=MAX_TIME,
             "ours: a context switch of an operating system takes a few microseconds";
     }
@@ -189,7 +189,7 @@ config! {
         /// Time that a hit adds to a miss of the second level.
         latency "data_latency" ["latency"], Unit::Time, 14 * NS, 0..=MAX_TIME,
             "ours: 28 cycles at 2 GHz";
-        /// Time that fetching a line from, or invalidating it in, another core's cache adds.
+        /// Time added by fetching a line from, or invalidating it in, another core's cache.
         transfer "transfer_latency" ["transfer"], Unit::Time, 20 * NS, 0..=MAX_TIME,
             "ours: a crossing of the die and back";
     }
@@ -217,7 +217,7 @@ config! {
     controller Controller {
         /// How many there are; lines are spread over them.
         count "count" [], Unit::Count, 1, 1..=16, "ours: one, where a source has no more";
-        /// Bytes in a row that belong to the same controller.
+        /// Consecutive bytes that belong to the same controller.
         interleave "intlv_size" ["interleave"], Unit::Bytes, 4 * KIB, 64..=GIB, "ours: a page";
         /// The order in which waiting writes are served.
         policy "mem_sched_policy" [], Unit::Choice(&["fcfs", "frfcfs"]), 1, 0..=1, "gem5: frfcfs";
@@ -231,20 +231,20 @@ config! {
         high "write_high_thresh_perc" ["HighWaterMark"], Unit::Percent, 85, 1..=100, "gem5: 85 %";
         /// Share of the WPQ at which reads come first again.
         low "write_low_thresh_perc" ["LowWaterMark"], Unit::Percent, 50, 0..=100, "gem5: 50 %";
-        /// Writes that are drained, at the least, before reads come first again.
+        /// The fewest writes that are drained before reads come first again.
         burst "min_writes_per_switch" [], Unit::Count, 16, 1..=4096, "gem5: 16";
         /// Time from a request's arrival to the queues.
         frontend "static_frontend_latency" [], Unit::Time, 10 * NS, 0..=MAX_TIME, "gem5: 10 ns";
         /// Time from the memory's answer to its leaving the controller.
         backend "static_backend_latency" [], Unit::Time, 10 * NS, 0..=MAX_TIME, "gem5: 10 ns";
-        /// One way between the last-level cache and a controller.
+        /// One-way time between the last-level cache and a controller.
         path "noc_latency" ["noc", "path"], Unit::Time, 5 * NS, 0..=MAX_TIME, "ours: 10 cycles at 2 GHz";
-        /// One way over the link to persistent memory (CXL); 0 for one on the controller's own
+        /// One-way time over the link to persistent memory (CXL); 0 for one on the controller's own
         /// channels, as volatile memory is.
         link "link_latency" ["link"], Unit::Time, 0, 0..=MAX_TIME, "ours: no link";
-        /// Time by which the way of a flush or an eviction to its controller may be longer, drawn
-        /// for each. Lines then arrive in orders that other latencies might have made, which no
-        /// design may rely on: for crash tests, not for measuring.
+        /// Most extra time of a flush or an eviction on its way to its controller, drawn for each.
+        /// Lines then arrive in orders that other latencies might have made, which no design may
+        /// rely on: for crash tests, not for measuring.
         jitter "arrival_jitter" ["jitter"], Unit::Time, 0, 0..=MAX_TIME, "ours: none";
         /// Write-backs that may wait at a controller whose WPQ is full, before misses wait too.
         writebacks "writeback_buffer_size" ["writebacks"], Unit::Count, 16, 1..=4096,
@@ -266,7 +266,7 @@ config! {
         /// Bytes, over all controllers.
         capacity "device_size" ["capacity"], Unit::Bytes, 4 * GIB, MIB..=(1 << 42),
             "ours: room for every workload; the host keeps only pages that are written";
-        /// Bytes at the end of it that each core has for its log.
+        /// Bytes of each core's log, at the end of persistent memory.
         log "log_size" ["log"], Unit::Bytes, 4 * MIB, KIB..=GIB, "ours: 4 MB as in FWB";
         /// Banks.
         banks "banks_per_rank" ["banks"], Unit::Count, 16, 1..=1024, "gem5 NVM_2400_1x64: 16";
@@ -458,14 +458,16 @@ impl Config {
             }
         }
         if self.tlb.l2_entries != 0 && self.tlb.l2_entries < self.tlb.entries {
-            let problem = "the second level includes the first and is smaller";
+            let problem = "the second level includes the first, so it must not be smaller";
             return Err(("tlb.l2_entries", problem.into()));
         }
         if self.l2.size < self.l1d.size {
-            return Err(("l2.size", "the second level includes the first and is smaller".into()));
+            let problem = "the second level includes the first, so it must not be smaller";
+            return Err(("l2.size", problem.into()));
         }
         if self.llc.size < self.l2.size {
-            return Err(("llc.size", "the last level includes the second and is smaller".into()));
+            let problem = "the last level includes the second, so it must not be smaller";
+            return Err(("llc.size", problem.into()));
         }
         if self.controller.low > self.controller.high {
             return Err((
@@ -484,13 +486,13 @@ impl Config {
             ("pm.fnw_granularity", self.pm.fnw),
         ] {
             if !size.is_power_of_two() {
-                return Err((path, format!("{size} is not a power of two")));
+                return Err((path, format!("must be a power of two, not {size}")));
             }
         }
         let pages = [("pm.log_size", self.pm.log), ("pm.device_size", self.pm.capacity)];
         for (path, size) in pages {
             if !size.is_multiple_of(KIB) {
-                return Err((path, format!("{size} bytes are not a multiple of 1 KiB")));
+                return Err((path, format!("must be a multiple of 1 KiB, not {size} bytes")));
             }
         }
         self.check_logs()

@@ -176,8 +176,8 @@ impl<'a> Pm<'a> {
             return Ok(());
         }
         Err(Stop::Input(format!(
-            "{who} needs {missing} bytes of volatile memory more than there are: raise --set \
-             dram.device_size=...{or}"
+            "{who} needs {missing} more bytes of volatile memory than there are; raise it with \
+             --set dram.device_size=...{or}"
         )))
     }
 

@@ -337,7 +337,7 @@ impl PyScript {
         has_cells: bool,
     ) -> PyResult<Box<dyn Hooks>> {
         if !design.is_instance(class)? {
-            return Err(PyTypeError::new_err(format!("it is to return the design, not {design}")));
+            return Err(PyTypeError::new_err(format!("it must return the design, not {design}")));
         }
         Ok(Box::new(PyHooks::new(py, self, design.unbind(), has_cells)?))
     }

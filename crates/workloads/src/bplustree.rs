@@ -33,8 +33,8 @@ const DEPTH_MAX: u64 = 64;
 keyed_params! {
     /// Parameters of `bplustree`.
     pub struct BPlusTreeParams {
-        /// Items of a leaf and children of an inner node at most; of an odd number the even one
-        /// below is used (SSP's profile in specs/workloads.md: 64 to 100).
+        /// The most items of a leaf and children of an inner node; an odd number is rounded down to
+        /// an even one (SSP's profile in specs/workloads.md: 64 to 100).
         order = 64 in 4..=256;
         /// Whether a delete merges nodes that become less than half full (merge), or leaves them,
         /// even empty (lazy).

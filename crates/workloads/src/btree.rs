@@ -26,7 +26,7 @@ pub type BTree = Toggled<Tree>;
 keyed_params! {
     /// Parameters of `btree`.
     pub struct BTreeParams {
-        /// Children of a node at most; of an odd number the even one below is used (PMDK's
+        /// The most children of a node; an odd number is rounded down to an even one (PMDK's
         /// btree_map: 8; SSP's profile in specs/workloads.md: 64 to 100).
         order = 8 in 4..=128;
     }

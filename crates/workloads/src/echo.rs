@@ -88,7 +88,7 @@ model::params! {
         merge = 8 in 1..=64;
         /// Puts in a hundred operations; the others are gets.
         put_percent = 80 in 1..=100;
-        /// Puts of a hundred that give a key that is there a new value; the others add a key.
+        /// Puts in a hundred that give an existing key a new value; the others add a key.
         update_percent = 70 in 0..=100;
         /// Versions of a key that are kept (ours: the newest, and the one that a reader of the
         /// snapshot before it sees).

@@ -53,7 +53,7 @@ macro_rules! keyed_params {
                 distribution = "uniform" of $crate::rng::Keys::NAMES;
                 /// Bytes of a value, a multiple of 8 (Silo-23: 64; SSP-19: 8).
                 value = 64 in 8..=4096;
-                /// What a value has behind its first word, a stamp: words that follow from its key
+                /// What follows the first word of a value, a stamp: words that follow from its key
                 /// and its stamp (distinct), or words that all values share, as the elements of
                 /// `array` do (padded: of 64 bytes, Janus-19's array, queue and hash table set 8).
                 contents = "distinct" of $crate::keyed::Values::CONTENTS;
@@ -492,7 +492,7 @@ pub fn check_multiple_of_8(params: &impl Params, name: &str) -> Step {
     if bytes.is_multiple_of(WORD_BYTES) {
         return Ok(());
     }
-    let text = format!("`{name}` is a number of bytes and a multiple of 8, not {bytes}");
+    let text = format!("`{name}` must be a multiple of 8 bytes, not {bytes}");
     Err(Stop::Input(text))
 }
 

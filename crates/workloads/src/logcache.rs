@@ -63,7 +63,7 @@ model::params! {
         ];
         /// Entries before a fence.
         entries_per_fence = "1" of ["1", "2", "4", "8", "16"];
-        /// What stands between log and array: a fence that waits for what was written back, or
+        /// What comes between log and array: a fence that waits for what was written back, or
         /// nothing.
         fence = "sfence" of ["sfence", "none"];
         /// Whether the new value is logged or the old one.

@@ -85,7 +85,7 @@ impl Declared for Probe {
     fn new(params: &ProbeParams, site: &Site) -> Step<Probe> {
         if params.dependent == 1 && params.access != LOAD {
             return Err(Stop::Input(
-                "workload.dependent=yes is of loads: a store gives no value to the next one; add \
+                "workload.dependent=yes works only with loads, whose value is the next place; add \
                  --set workload.access=load"
                     .into(),
             ));

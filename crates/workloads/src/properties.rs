@@ -114,13 +114,14 @@ impl Properties {
                 .map_err(|error| Stop::Input(format!("{name}, line {line}: {error}")))?;
         }
         if properties.weight() <= 0.0 {
-            let text = format!("{name}: the proportions of all operations are 0");
+            let text =
+                format!("{name}: the proportions of all operations are 0; one must be above 0");
             return Err(Stop::Input(text));
         }
         let (least, most) = (properties.scan_length_min, properties.scan_length_max);
         if least > most {
             return Err(Stop::Input(format!(
-                "{name}: `minscanlength` is {least}, which is more than `maxscanlength`, {most}"
+                "{name}: `minscanlength` must not be above `maxscanlength`, {most}; it is {least}"
             )));
         }
         Ok(properties)
@@ -206,20 +207,23 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
 fn no_slip(name: &str) -> Result<(), String> {
     let small = name.to_ascii_lowercase();
     match NAMES.iter().find(|known| strsim::damerau_levenshtein(&small, known) <= 1) {
-        Some(known) => Err(format!("`{name}` is no property; did you mean `{known}`?")),
+        Some(known) => Err(format!("unknown property `{name}`; did you mean `{known}`?")),
         None => Ok(()),
     }
 }
 
 fn number(name: &str, value: &str, least: u64, most: u64) -> Result<u64, String> {
     let number = value.parse().ok().filter(|number| (least..=most).contains(number));
-    number
-        .ok_or_else(|| format!("`{name}` is a whole number from {least} to {most}, not `{value}`"))
+    number.ok_or_else(|| {
+        format!("`{name}` must be a whole number from {least} to {most}, not `{value}`")
+    })
 }
 
 fn proportion(name: &str, value: &str) -> Result<f64, String> {
     let share = value.parse().ok().filter(|share| (0.0..=PROPORTION_MAX).contains(share));
-    share.ok_or_else(|| format!("`{name}` is a number from 0 to {PROPORTION_MAX}, not `{value}`"))
+    share.ok_or_else(|| {
+        format!("`{name}` must be a number from 0 to {PROPORTION_MAX}, not `{value}`")
+    })
 }
 
 fn distribution(name: &str, value: &str) -> Result<Distribution, String> {
@@ -227,7 +231,7 @@ fn distribution(name: &str, value: &str) -> Result<Distribution, String> {
         "uniform" => Ok(Distribution::Uniform),
         "zipfian" => Ok(Distribution::Zipfian),
         "latest" => Ok(Distribution::Latest),
-        _ => Err(format!("`{name}` is `uniform`, `zipfian` or `latest`, not `{value}`")),
+        _ => Err(format!("`{name}` must be `uniform`, `zipfian` or `latest`, not `{value}`")),
     }
 }
 
@@ -236,7 +240,7 @@ fn truth(name: &str, value: &str) -> Result<bool, String> {
     match value.to_ascii_lowercase().as_str() {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(format!("`{name}` is `true` or `false`, not `{value}`")),
+        _ => Err(format!("`{name}` must be `true` or `false`, not `{value}`")),
     }
 }
 

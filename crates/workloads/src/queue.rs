@@ -33,7 +33,7 @@ shared_params! {
     pub struct QueueParams {
         /// Bytes of a value, a multiple of 8 (Silo-23: 64; ATOM-17: 512 and 4096).
         value = 64 in 8..=4096;
-        /// What a value has behind its first word, a stamp: words that follow from the stamp
+        /// What follows the first word of a value, a stamp: words that follow from the stamp
         /// (distinct), or words that all values share, as the elements of `array` do (padded).
         contents = "distinct" of Values::CONTENTS;
         /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.

@@ -54,11 +54,11 @@ model::params! {
         /// When a core knows the address of an access: at once, or when the load before it in its
         /// thread has its value.
         addresses = "known" of ["known", "loaded"];
-        /// Of what two threads may not both store to a part in transactions without a lock in
-        /// common: lines, or words.
+        /// What two threads must not both store to in transactions without a common lock: a line,
+        /// or a word.
         lock_grain = "line" of ["line", "word"];
-        /// A line of the trace (an operation of a store log) with a flush or a fence that is left
-        /// out, with all such that have the same comment; 0 leaves nothing out.
+        /// The line of the trace (the operation of a store log) whose flush or fence is left out,
+        /// with all others that have the same comment; 0 leaves nothing out.
         leave_out = 0 in 0..=1_000_000_000;
     }
 }
@@ -168,7 +168,7 @@ impl Declared for Replay {
         if place != 0 && !Arc::make_mut(&mut trace).leave_out(place as usize) {
             let unit = trace.unit;
             return Err(Stop::Input(format!(
-                "{name}, {unit} {place}: what is left out is a flush or a fence behind `measured`, \
+                "{name}, {unit} {place}: only a flush or a fence after `measured` can be left out, \
                  and there is none"
             )));
         }
@@ -180,8 +180,8 @@ impl Declared for Replay {
                 String::new()
             };
             return Err(Stop::Input(format!(
-                "{name} has {threads} threads, and the number of cores, {}, is no multiple of \
-                 that: ask for --cores {threads}{room}",
+                "{name} has {threads} threads, and the number of cores, {}, is not a multiple of \
+                 that; use --cores {threads}{room}",
                 site.cores
             )));
         }
@@ -206,9 +206,9 @@ impl Declared for Replay {
         let is_interleaved = replay.trace.is_interleaved;
         if replay.copies.len() > 1 && (is_interleaved || site.checker.is_some()) {
             return Err(Stop::Input(format!(
-                "{} is of one copy of the trace's memory, and {} cores have {}: ask for --cores \
+                "{} works with one copy of the trace's memory, and {} cores have {}; use --cores \
                  {threads}",
-                if is_interleaved { "what is `interleaved`" } else { "--check" },
+                if is_interleaved { "an `interleaved` trace" } else { "--check" },
                 site.cores,
                 replay.copies.len()
             )));
@@ -248,7 +248,7 @@ impl Workload for Replay {
         let more = self.trace.regions.len().saturating_sub(notes.len());
         if more > 0 {
             let regions = if more == 1 { "region" } else { "regions" };
-            notes.push(format!("and {more} more {regions} behind those"));
+            notes.push(format!("and {more} more {regions} after those"));
         }
         notes
     }

@@ -38,10 +38,10 @@ model::params! {
         /// Words that all cores store to; 96 are twelve lines: few enough to meet again and again,
         /// and more than the caches of machine `tiny` always have room for.
         words = 96 in 2..=4096;
-        /// Steps of a transaction that is not large, at most; most of them are stores.
+        /// The most steps of a transaction that is not large; most of them are stores.
         stores = 8 in 1..=64;
-        /// Words that a transaction stores to that is large, if there are so many (ours: twice
-        /// Silo's 20 log entries).
+        /// Words that a large transaction stores to, if there are so many (ours: twice Silo's 20
+        /// log entries).
         large = 40 in 1..=4096;
         /// Instructions that one transaction in 24 computes after its first step; it has one lock.
         long = 0 in 0..=100_000_000;
@@ -79,7 +79,7 @@ impl Declared for Scribble {
     fn new(params: &ScribbleParams, site: &Site) -> Step<Scribble> {
         let first = site.heap.start.max(LINE_BYTES).next_multiple_of(LINE_BYTES);
         if !params.apart.is_multiple_of(LINE_BYTES) {
-            let text = format!("workload.apart is {}; it takes a multiple of 64", params.apart);
+            let text = format!("workload.apart must be a multiple of 64, not {}", params.apart);
             return Err(Stop::Input(text));
         }
         let asked = place((params.words - 1) * WORD_BYTES, params.apart) + WORD_BYTES;

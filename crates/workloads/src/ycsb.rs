@@ -109,7 +109,7 @@ fn only_the_file(params: &YcsbParams, file: &str) -> Result<(), String> {
         let is_decided = !["shared", "items"].contains(&field.name);
         if is_decided && params.get(field.name) != field.default {
             return Err(format!(
-                "workload.{} does nothing beside a property file: change {file} instead",
+                "workload.{} does nothing with a property file: change {file} instead",
                 field.name
             ));
         }

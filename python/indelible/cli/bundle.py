@@ -67,7 +67,7 @@ def call(args: argparse.Namespace) -> int:
     folder = Path(args.folder)
     command = bundles.split(words, folder)
     if folder.exists():
-        raise InputError(f"{folder} is there already; name a folder that is to be made")
+        raise InputError(f"{folder} already exists; choose another name")
     with naming(folder):
         folder.mkdir()
     try:
@@ -77,7 +77,7 @@ def call(args: argparse.Namespace) -> int:
         raise
     if not (folder / bundles.MANIFEST).exists():
         shutil.rmtree(folder, ignore_errors=True)
-        complain(f"{folder} was not made: the command did not come to its end")
+        complain(f"{folder} was not made: the command was not completed")
         return code
     if is_json:
         options.show_json({"folder": str(folder), **bundles.read(folder)[0]})

@@ -38,6 +38,6 @@ def call(args: argparse.Namespace) -> int:
     words, name = list(args.rest), "cc"
     if words[0] == "--with":
         if len(words) < 2:
-            raise InputError("--with names no compiler; `indelible cc --help` has examples")
+            raise InputError("--with must name a compiler; `indelible cc --help` has examples")
         name, words = words[1], words[2:]
     return compiler.cc(words, name)

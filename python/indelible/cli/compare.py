@@ -90,8 +90,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--normalize",
         metavar="D",
-        help="the design that is 1.00, compared too (the first; with --writes and --summary the"
-        " first that is durable)",
+        help="the baseline, added if not compared (default: the first; with --writes and --summary"
+        " the first that is durable)",
     )
     outputs.add_options(parser)
     outputs.add_table(parser)

@@ -54,15 +54,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         const=True,
         default=False,
         metavar="RULE",
-        help="also switch off each rule of the design, one at a time, or the one that is named,"
-        " which must be caught",
+        help="also disable each rule of the design (or only RULE); each must be caught",
     )
     parser.add_argument(
         "--trials",
         type=points,
         metavar="all|N",
-        help="also run the design through the machines on which mutants are looked for, or N of"
-        " them: tiny caches, writes that overtake each other, small structures, later lives",
+        help="also try the design on all or N of the 360 small stress machines that --mutants uses:"
+        " tiny caches, writes that overtake each other, small structures, later lives",
     )
     parser.add_argument(
         "--without",
@@ -82,7 +81,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--lives",
         type=options.whole(1),
         metavar="N",
-        help="how often a machine is switched on (2 if the workload can resume; 1 with --sql)",
+        help="how often a machine boots: 2 = recover, boot, run on, cut again (2 if the workload"
+        " can resume; 1 with --sql)",
     )
     parser.add_argument(
         "--check",
@@ -98,8 +98,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--leave-out",
         type=points,
         metavar="all|N",
-        help="also leave out each flush and fence of the trace, one at a time, or N of them:"
-        " those that --check does not notice are not needed, or not checked",
+        help="also leave out each flush and fence of the trace (or N of them), one at a time; those"
+        " that --check does not notice are not needed, or not checked",
     )
     parser.add_argument(
         "--keep",
@@ -124,7 +124,7 @@ def points(word: str) -> int | str:
     try:
         return options.whole(1)(word)
     except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f"{error}, nor `all`") from None
+        raise argparse.ArgumentTypeError(f"{error}, or `all`") from None
 
 
 def call(args: argparse.Namespace) -> int:

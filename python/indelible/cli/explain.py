@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `explain`."""
     if args.name is None:
-        raise InputError("`indelible explain` needs a name; `indelible list` has those that exist")
+        raise InputError("`indelible explain` needs a name; `indelible list` lists them")
     on = {"machine": args.machine, "cores": args.cores}
     about = options.quietly(lambda: verbs.explain(args.name, args.set, args.diff, **on))
     if args.json:

@@ -66,6 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "a field of the machine `tiny` or of the hardware (`design`) in every run",
         "some hardware",
+        "hops.entries=1",
     )
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="tests (those that come with the simulator)"

@@ -64,7 +64,7 @@ def call(args: argparse.Namespace) -> int:
     """Answer `native`."""
     if args.benchmark not in BENCHMARKS:
         asked = "needs a benchmark" if args.benchmark is None else f"has no `{args.benchmark}`"
-        raise InputError(f"`indelible native` {asked}; there is `indelible native logging`")
+        raise InputError(f"`indelible native` {asked}; type `indelible native logging`")
     if args.plot is not None:
         plots.check(args.plot, "--plot")
         options.require_writable("--plot", args.plot)

@@ -70,8 +70,8 @@ def wholes(word: str) -> list[int]:
 def _listed(word: str, what: str) -> list[str]:
     found = [name.strip() for name in word.split(",") if name.strip()]
     if not found:
-        said = f"`{word}`" if word else "an empty word"
-        raise argparse.ArgumentTypeError(f"{said} is not a list of {what} with commas")
+        said = f"`{word}`" if word else "an empty string"
+        raise argparse.ArgumentTypeError(f"{said} is not a list of {what} separated by commas")
     return found
 
 
@@ -131,7 +131,7 @@ def add_experiment(
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="simulate every access in exact order: slower, to audit the quantum",
+        help="strict time order: slower; results differ by less than 1 %%",
     )
 
 
@@ -141,8 +141,8 @@ def add_files(parser: argparse.ArgumentParser) -> None:
         "--sql",
         metavar="FILE",
         help="the SQL script that `sqlite` runs. What follows a line `-- measured` is measured and"
-        " repeated; without that line all of it is, each time from an empty database, and emptying"
-        " it counts as a transaction",
+        " repeated; without that line the whole script is, each time from an empty database, and"
+        " emptying it counts as a transaction",
     )
     parser.add_argument("--ycsb", metavar="FILE", help="the properties of the workload `ycsb`")
     parser.add_argument(
@@ -212,16 +212,18 @@ def add_settings(
     parser: argparse.ArgumentParser,
     of: str = "a field of the machine, the design or the workload",
     named: str = "one design or workload",
+    alone: str = "silo.entries=64",
 ) -> None:
-    """Add `--set`, which overrides a field `of` these."""
+    """Add `--set`, which overrides a field `of` these, or of one that is `named`, as in `alone`."""
     parser.add_argument(
         "--set",
         type=setting,
         action="append",
         default=[],
         metavar="SECTION.FIELD=VALUE",
-        help=f"override {of}; may be repeated. SECTION may also be the name of {named}; the value"
-        " then applies to it alone. NAME.SECTION.FIELD is a field of its machine alone",
+        help=f"override {of}, such as controller.wpq=128; may be repeated. SECTION may also be the"
+        f" name of {named}; the value then applies to it alone, such as {alone}."
+        " NAME.SECTION.FIELD is a field of its machine alone",
     )
 
 
@@ -237,7 +239,7 @@ def require(args: argparse.Namespace, *flags: str) -> None:
         if getattr(args, flag) is None:
             raise InputError(
                 f"`indelible {args.command}` needs --{flag};"
-                f" `indelible list {flag.removesuffix('s')}s` has those that exist"
+                f" `indelible list {flag.removesuffix('s')}s` lists them"
             )
 
 
@@ -251,7 +253,7 @@ def require_cell(args: argparse.Namespace) -> None:
 def require_writable(flag: str, path: str) -> None:
     """Refuse a path that cannot be written, before anything is run, and touch nothing."""
     if path == "-":
-        raise InputError(f"{flag} - names no file, and nothing of it goes to standard output")
+        raise InputError(f"{flag} must name a file; it cannot go to standard output (-)")
     files.require_writable(flag, path)
 
 

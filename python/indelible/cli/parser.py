@@ -116,7 +116,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
     command = next((word for word in argv if not word.startswith("-")), None)
     if command is not None and command not in COMMANDS:
-        raise InputError(f"unknown command `{command}`{_meant(command, COMMANDS)}")
+        raise InputError(_unknown(command, argv))
     own = argv
     if command is not None and hasattr(COMMANDS[command], "PASSES_ON"):
         own = argv[: argv.index(command) + 1]
@@ -133,6 +133,14 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
+def _unknown(word: str, argv: Sequence[str]) -> str:
+    """Return the error for a word that is no command; after an option it may be its value."""
+    if argv[0].startswith("-"):
+        command = next((name for name in argv if name in COMMANDS), "COMMAND")
+        return f"options come after the command: `indelible {command} {argv[0]} ...`"
+    return f"unknown command `{word}`{_meant(word, COMMANDS)}"
+
+
 def _refuse(word: str, parser: Parser, argv: Sequence[str]) -> NoReturn:
     if not word.startswith("-"):
         before = argv[argv.index(word) - 1]
@@ -142,7 +150,7 @@ def _refuse(word: str, parser: Parser, argv: Sequence[str]) -> NoReturn:
     flag = word.partition("=")[0]
     known = [option for option in parser._option_string_actions if option.startswith("--")]
     if flag in known:
-        raise InputError(f"`{flag}` goes behind the command: `{parser.prog} {word}`")
+        raise InputError(f"`{flag}` comes after the command: `{parser.prog} {word}`")
     raise InputError(f"unknown option `{flag}` of `{parser.prog}`{_meant(flag, known)}")
 
 

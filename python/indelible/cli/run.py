@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--epochs",
         action="store_true",
-        help="count ordering points, and what a core stores between two of them",
+        help="count ordering points, and what a core stores between them",
     )
     parser.add_argument(
         "--latencies",

@@ -81,7 +81,7 @@ def call(args: argparse.Namespace) -> int:
     """Answer `trace`."""
     options.require_cell(args)
     if args.event is not None and args.start != TIMELINE_START:
-        raise InputError("--from and --event both say where it begins; drop one")
+        raise InputError("--from and --event both say where the window begins; drop one")
     if args.out is not None:
         options.require_writable("--out", args.out)
 
@@ -97,7 +97,7 @@ def call(args: argparse.Namespace) -> int:
             outputs.tell_unwritten(path)
             path = None
         elif path is not None and not answer.events:
-            complain(f"nothing happened there, so nothing was written to {path}")
+            complain(f"nothing happened in the window, so nothing was written to {path}")
             path = None
         if path is not None:
             answer.save(path)

@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `verify`."""
     if args.folder is None:
-        raise InputError("`indelible verify` takes the folder that `indelible bundle` has made")
+        raise InputError("`indelible verify` takes a folder that `indelible bundle` made")
     folder = Path(args.folder)
     manifest, then = bundles.read(folder)
     start = time.monotonic()

@@ -54,7 +54,7 @@ def _title(answer: Causes) -> str:
 def _fields(answer: Causes) -> str:
     """Return which fields were changed, and how, in words."""
     among = ", ".join(answer.fields or ["every one"])
-    how = f"{causes_text.changes_said(answer)}, words replaced by each other one"
+    how = f"{causes_text.changes_said(answer)}, words replaced by each alternative"
     return f"{among}, one at a time: {how}"
 
 

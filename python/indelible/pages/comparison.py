@@ -28,8 +28,8 @@ FIGURES = {
 #: The words beside a design's name by its verdict, and what they mean.
 LEGEND = {
     "ok": ("ok N", "the power failed N times, and what was recovered was right each time"),
-    "fail": ("FAIL M/N", "of N power failures M broke something: its speed is not that of a rival"),
-    "none": ("none", "not crash consistent by design: a bound and not a rival"),
+    "fail": ("FAIL M/N", "M of N power failures broke something: its speed cannot be compared"),
+    "none": ("none", "not crash consistent by design: a bound, not a rival"),
     "untested": ("untested", "no power was cut, or there was nothing to check"),
 }
 

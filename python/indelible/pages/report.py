@@ -57,7 +57,7 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
     """Refuse a path to which no report can be saved, and a report without its library."""
     if Path(path).suffix.lower() != SUFFIX:
         place = f"{flag} {path}".lstrip()
-        raise InputError(f"{place}: a report is an HTML page; end its name in {SUFFIX}")
+        raise InputError(f"{place}: the name of a report must end in {SUFFIX}")
     try:
         plots.library()
         for library in LIBRARIES:
@@ -77,7 +77,7 @@ def save(answer: Answer, path: str | PathLike[str]) -> None:
 def html(answer: Answer) -> str:
     """Return the report of an answer: the same text for the same rows."""
     if not answer.runs:
-        raise InputError("there is no report: no run came to its end")
+        raise InputError("there is no report: no run was completed")
     import jinja2
 
     environment = jinja2.Environment(
@@ -100,7 +100,7 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     with files.naming(path):
         found.feed(Path(path).read_bytes().decode("utf-8", errors="replace"))
     if not found.text:
-        raise InputError(f"{path}: is no page that `--report` wrote")
+        raise InputError(f"{path}: is not a page that `--report` wrote")
     return json.loads(found.text)
 
 

@@ -99,7 +99,7 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
     """Refuse a path to which no figure can be saved."""
     if Path(path).suffix.lower() not in SUFFIXES:
         place = f"{flag} {path}".lstrip()
-        raise InputError(f"{place}: a figure is one of {', '.join(SUFFIXES)}")
+        raise InputError(f"{place}: the name of a figure must end in one of {', '.join(SUFFIXES)}")
     try:
         library()
     except ImportError as error:

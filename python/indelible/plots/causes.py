@@ -55,7 +55,7 @@ def figure(answer: Causes) -> Figure:
 
     fields = _fields(answer)
     if not fields:
-        raise InputError("there is no figure: no change moves anything that could be drawn")
+        raise InputError("there is no figure: no change has an effect that could be drawn")
     pair = len(answer.designs) > 1
     size = (WIDTH_INCHES, AROUND_INCHES + ROW_INCHES * len(fields))
     drawing = Figure(figsize=size, layout="constrained")

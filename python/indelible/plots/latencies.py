@@ -119,7 +119,7 @@ def _refusal(answer: Comparison) -> str:
     runs = [run.data["commit_latency_cycles"] for run in answer.runs.values()]
     if any("distribution" in latency for latency in runs):
         return "there is no figure of latencies: no transaction was durable when the runs ended"
-    return "there is no figure of latencies: compare with latencies=True, or --latencies"
+    return "there is no figure of latencies; compare with latencies=True, or --latencies"
 
 
 def _drawn(answer: Comparison) -> list[str]:

@@ -98,7 +98,7 @@ def figure(answer: Sweep) -> Figure:
     require_ratios(answer, answer.normalize or f"each design at {sweep_text.base(answer)}")
     if len(answer.vary) > 2:
         count = len(answer.vary)
-        raise InputError(f"a figure is of a sweep of one field or two, and not of {count}")
+        raise InputError(f"a figure shows a sweep of one field or two, not of {count}")
     return _lines(answer) if len(answer.vary) == 1 else _maps(answer)
 
 
@@ -304,7 +304,7 @@ def _marks(answer: Sweep) -> str:
     if any(is_unsure(*pair) for pair in shown):
         notes.append(f"{text.UNSURE_MARK} 95 % interval wider than ± 5 %")
     if any(row["design"] and not row.get("sure", True) for row in answer.ahead()):
-        notes.append(f"{sweep_text.DOUBT} the seeds do not agree")
+        notes.append(f"{sweep_text.DOUBT} the seeds disagree")
     return ", ".join(notes)
 
 

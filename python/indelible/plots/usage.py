@@ -28,7 +28,7 @@ FULL = "write-pending queue full"
 def figure(answer: Comparison) -> Figure:
     """Return a block for each number of cores: a bar for each design, a group a workload."""
     if all(numbers(answer, cell)[BUSY] is None for cell in answer.cells()):
-        raise InputError("there is no figure: no run came to its end")
+        raise InputError("there is no figure: no run was completed")
     return blocks(answer, _bars, PANEL_INCHES, labels_in_row=5)
 
 

@@ -47,7 +47,7 @@ GAP = "  "
 NARROW_GAP = " "
 
 DURABILITY_NOTES = {
-    "none": "no durability: not crash consistent by design, a bound and not a rival",
+    "none": "no durability: not crash consistent by design, a bound, not a rival",
     "asynchronous": "weaker durability: a commit returns before it is durable",
 }
 
@@ -355,7 +355,9 @@ def interval_notes(
     notes = [("±", f"{said} {place}, {ratio(value)} ± {half_width_cell(half, value)}")]
     if any(is_unsure(*pair) for pair in known.values()):
         limit = f"± {100 * UNSURE:.0f} %"
-        wide = f"the interval of this cell is wider than {limit} of it: more --seeds narrow it"
+        wide = (
+            f"the interval of this cell is wider than {limit} of its value: more --seeds narrow it"
+        )
         notes.append((UNSURE_MARK, wide))
     return notes
 

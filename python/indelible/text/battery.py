@@ -28,7 +28,9 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
     blocks = [
         f"Batteries: {where}{_dirty(answer)}",
         columns(headers, rows, width, right=range(2, len(headers))),
-        textwrap.fill("cap: a supercapacitor, li: a thin-film lithium battery, as cubes", width),
+        textwrap.fill(
+            "cap: supercapacitor; li: thin-film lithium battery; mm2: the face of a cube", width
+        ),
     ]
     # Settings of one design alone.
     own = [

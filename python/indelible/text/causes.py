@@ -232,7 +232,7 @@ def _notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
     for one in answer.refused[:NAMED]:
         told.append((BLANK, f"not run: {one.change}: {one.reason}"))
     if (more := len(answer.refused) - NAMED) > 0:
-        told.append((BLANK, f"not run, too: {more} more; --json has why"))
+        told.append((BLANK, f"not run either: {more} more; --json says why"))
     return told + own_notes(answer)
 
 
@@ -250,11 +250,13 @@ def moving_notes(answer: Causes) -> list[Note]:
     moving, told = seen(answer), []
     longer = [at[0] for at in moving if answer.changes[at].field == "txs"]
     if longer:
-        leaves = "does not leave it as it is" if len(longer) == 1 else "do not leave it as it is"
-        told.append(("!", f"{' and '.join(longer)} {leaves}: how long a run is matters (--txs)"))
+        change = "changes" if len(longer) == 1 else "change"
+        told.append(
+            ("!", f"{' and '.join(longer)} {change} the result: the length of runs matters (--txs)")
+        )
     if still := len(answer.ranked()) - len(moving):
-        unsure = ", or on which the seeds do not agree" if len(answer.sweep.seeds) > 1 else ""
-        told.append(("*", f"changes that move nothing by {100 * LEAST_SHIFT:g} %{unsure}: {still}"))
+        unsure = ", or on which the seeds disagree" if len(answer.sweep.seeds) > 1 else ""
+        told.append(("*", f"changes with an effect below {100 * LEAST_SHIFT:g} %{unsure}: {still}"))
     return told
 
 
@@ -272,7 +274,7 @@ def gains(answer: Causes) -> Iterator[tuple[str, str]]:
                 if tried == 1
                 else f"none of {tried} changes to the hardware improves it"
             )
-            yield _marked(answer, design), f"most is gained by {named}" if named else none
+            yield _marked(answer, design), f"gains most from {named}" if named else none
 
 
 def own_notes(answer: Causes) -> list[Note]:
@@ -299,7 +301,8 @@ def _zero_notes(answer: Causes) -> list[Note]:
     places = [(d, w) for d in answer.designs for w in answer.sweep.workloads]
     zeros = [place for place in places if of.value((*place, answer.cores)) == 0]
     return [
-        (BLANK, f"{_marked(answer, d)} is 0 on {w}, to which nothing is relative") for d, w in zeros
+        (BLANK, f"{_marked(answer, d)} is 0 on {w}: nothing can be relative to it")
+        for d, w in zeros
     ]
 
 

@@ -25,9 +25,8 @@ def characterization(answer: Mapping[str, Any], width: int) -> str:
     where = machine_title(answer["machine"], answer["cores"])
     title = f"{where} · seed {answer['seed']} · {plural(answer['txs'], 'transaction')}"
     notes = (
-        "Averages and maxima of a transaction; PM %: of the simulated stores, loads are not"
-        " counted; to volatile memory they are of locks, or recorded. Behind the bar is what was"
-        " published, pages' maximum last."
+        "Averages and maxima of a transaction. PM %: share of simulated stores that go to"
+        " persistent memory. Columns after | are published values; the last max is that of pages."
     )
     blocks = [
         f"Write sets: {title} a core",

@@ -24,36 +24,36 @@ from indelible.text import (
 
 #: The reasons why a campaign proves nothing about its design.
 NOTHING_CHECKED = (
-    "nothing was checked: no transaction stored to persistent memory, and of stores outside of "
-    "transactions nothing is promised"
+    "nothing was checked: no transaction stored to persistent memory, and the design promises "
+    "nothing about stores outside of transactions"
 )
 
 #: The explanation of the lines of a violation that a checker found.
-LINES_OF_TRACE = "those of the trace; those of the program stand in brackets"
+LINES_OF_TRACE = "of the trace; those of the program are in brackets"
 
 #: The advice on such a violation if a program's own stores were recorded.
-ASK_THE_PROGRAM = "; --check COMMAND has the program's own recovery judge what is left"
+ASK_THE_PROGRAM = "; with --check COMMAND the program's own recovery judges what is left"
 
 #: The hint where a checker accepted every image that it was shown.
 ACCEPTS_ALL = (
-    "the checker accepts garbage, too: does it look at the file whose path is appended to the "
+    "the checker even accepts garbage: does it look at the file whose path is appended to the "
     "command?"
 )
 
 #: Why a campaign proves nothing about a design that acknowledges commits before they are durable.
 NOTHING_ANNOUNCED = (
-    "nothing was checked: no transaction was announced as durable, so that memory may lack them all"
+    "nothing was checked: no transaction was announced as durable, so memory may lack them all"
 )
 
 #: Why a campaign proves nothing about a design that announces hardly any commit as durable.
 FEW_ANNOUNCED = (
-    "too little was checked: of a core's transactions that were acknowledged fewer than half were "
-    "announced as durable, and memory may lack the others"
+    "too little was checked: fewer than half of a core's acknowledged transactions were announced "
+    "as durable, and memory may lack the others"
 )
 
 #: Why a checker was shown no image that could be wrong.
 NOTHING_STORED = (
-    "nothing was checked: behind `measured` the trace stores nothing to persistent memory"
+    "nothing was checked: after `measured` the trace stores nothing to persistent memory"
 )
 
 
@@ -83,7 +83,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("recovery", _recovery(row["recovery"]), width))
     if "checker" in row:
         images = row["checker"]["images"]
-        ran = "run on 1 image" if images == 1 else f"run on {images:,} images that differ"
+        ran = "run on 1 image" if images == 1 else f"run on {images:,} different images"
         lines.append(paragraph("checker", ran, width))
     if row["durability"] == "asynchronous" and "acknowledged" in row:
         lines.append(paragraph("announced", _announced(row), width))
@@ -117,7 +117,7 @@ def _timeline(violations: Sequence[Mapping[str, Any]], label: str, width: int) -
         return []
     lines = [command(label, violations[0]["timeline"], width)]
     if violations[0]["order"]:
-        early = "the writes that came early in that image are not in it"
+        early = "it does not show the writes that came early in that image"
         lines.append(paragraph("", early, width))
     return lines
 
@@ -125,7 +125,7 @@ def _timeline(violations: Sequence[Mapping[str, Any]], label: str, width: int) -
 def _smallest(row: Mapping[str, Any] | None, width: int) -> list[str]:
     """Return the smallest run with a violation, and the command that repeats it."""
     if row is None:
-        return [paragraph("smallest", "no smaller run that was tried breaks", width)]
+        return [paragraph("smallest", "no smaller run with a violation was found", width)]
     cores, txs, tried = row["cores"], row["txs"], row["tried"]
     said = (
         f"{plural(cores, 'core')}, {plural(txs, 'transaction')}{'' if cores == 1 else ' each'},"
@@ -144,7 +144,8 @@ def _saved(row: Mapping[str, Any]) -> str:
         return saved
     cuts = row["energy_ended"]
     return (
-        f"{saved}; the energy is enough for {energy:,}, and was not at {cuts:,} of the power cuts"
+        f"{saved}; the energy covers only {energy:,} bytes, and ran out at {cuts:,} of the power"
+        " cuts"
     )
 
 
@@ -176,7 +177,7 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     # If the campaign ended before the checker ran, points that passed were not checked.
     unseen = row.get("cancelled") and "checker" in row and not row["checker"]["images"]
     if not found and (not row["points"] or unseen):
-        return "none, and nothing was tried"
+        return "none: nothing was tried"
     if not found:
         if row["checked"]:
             interrupted = "ok so far: every one that was tried recovered"
@@ -186,7 +187,7 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     if life > 1:
         return f"FAIL in life {life} of a machine: {failed_points(row):,} of its power cuts"
     if not row["points"]:
-        return "FAIL: the run did not come to its end"
+        return "FAIL: the run was not completed"
     stopped = f": stopped after {plural(found, 'violation')}" if row.get("stopped") else ""
     return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
 
@@ -287,7 +288,7 @@ def _history(violation: Mapping[str, Any], width: int) -> list[str]:
         for step in history[-HISTORY_SHOWN:]
     ]
     if len(history) > HISTORY_SHOWN:
-        lines.insert(0, f"      ... {len(history) - HISTORY_SHOWN} before; --json has them all")
+        lines.insert(0, f"      ... {len(history) - HISTORY_SHOWN} before; --json shows all")
     return ["    who stored there:", *lines] if lines else []
 
 
@@ -306,7 +307,7 @@ def _early(violation: Mapping[str, Any], width: int) -> list[str]:
         for write in early[:EARLY_SHOWN]
     ]
     if len(early) > EARLY_SHOWN:
-        told.append(f"and {len(early) - EARLY_SHOWN} more; --json has them all")
+        told.append(f"and {len(early) - EARLY_SHOWN} more; --json shows all")
     shape: dict[str, Any] = {"initial_indent": "    came early: ", "subsequent_indent": " " * 6}
     return [textwrap.fill(", ".join(told), width, break_on_hyphens=False, **shape)]
 
@@ -315,9 +316,9 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
     """Return the results of the unchanged design on the machines of the trials of mutants."""
     trials = row["trials"]
     if trials is None:
-        return [paragraph("trials", "none: the design is wrong as it is", width)]
+        return [paragraph("trials", "none: the design already failed without them", width)]
     if row.get("cancelled") and not trials["runs"]:
-        return [paragraph("trials", "none: interrupted before", width)]
+        return [paragraph("trials", "none: interrupted before them", width)]
     runs, cuts = plural(trials["runs"], "run"), plural(trials["points"], "power cut")
     tried = f"{runs} of scribble on small machines, {cuts}"
     if trials["refused"]:
@@ -345,8 +346,8 @@ CAUGHT = {True: "caught", False: "NOT CAUGHT", None: "not tried"}
 #: The advice on mutants that were not caught.
 MISSED = (
     "NOT CAUGHT: nothing broke without the rule in any run that was tried. Either the design does "
-    "not need it, and it can go, or be named in `needless` with the reason; or no run reaches what "
-    "needs it"
+    "not need the rule (remove it, or give the reason in `needless`), or no run reaches what needs "
+    "it"
 )
 
 
@@ -369,7 +370,9 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
     caught = [mutant for mutant in mutants if mutant["caught"]]
     for mutant in mutants:
         if "intact" in mutant:
-            lines.append(footnote("!", f"{mutant['rule']}: intact, too: {mutant['intact']}", width))
+            lines.append(
+                footnote("!", f"{mutant['rule']}: with the rule, too: {mutant['intact']}", width)
+            )
         if "raises" in mutant and not mutant["caught"]:
             lines.append(footnote("!", f"{mutant['rule']}: {mutant['raises']}", width))
         if "refused" in mutant:
@@ -392,8 +395,8 @@ def _caught(mutants: Sequence[Mapping[str, Any]]) -> str:
         return f"{caught} of {len(mutants)} caught"
     tried = len(mutants) - untried
     if not tried:
-        return f"none of {untried} tried to the end: interrupted"
-    return f"{caught} of {tried} tried to the end caught ({untried} not: interrupted)"
+        return f"none of {untried} completed: interrupted"
+    return f"{caught} of {tried} completed caught ({untried} not completed: interrupted)"
 
 
 #: The words for a checker's result on a trace without a flush or a fence.
@@ -407,10 +410,10 @@ def _left_out(row: Mapping[str, Any], width: int) -> str:
     """Return the flushes and fences that were left out, the unnoticed ones first."""
     left_out = row["left_out"]
     if not left_out:
-        wrong = "the program is wrong as it is" if row["violations"] else "the trace has neither"
+        wrong = "the program already failed" if row["violations"] else "the trace has neither"
         return paragraph("left out", f"no flush and no fence: {wrong}", width)
     if all(each["noticed"] is None for each in left_out):
-        return paragraph("left out", "no flush and no fence: interrupted before", width)
+        return paragraph("left out", "no flush and no fence: interrupted before them", width)
     ordered = sorted(left_out, key=lambda each: each["noticed"] is not False)
     table = [
         [
@@ -426,15 +429,15 @@ def _left_out(row: Mapping[str, Any], width: int) -> str:
     headers = ["left out", left_out[0]["unit"], "comes from", "times", "the checker", "event"]
     lines = [columns(headers, table, width, right=(1, 3, 5))]
     if ordered[LEFT_OUT_SHOWN:]:
-        lines.append(f"... and {len(ordered) - LEFT_OUT_SHOWN} more; --json has them all")
+        lines.append(f"... and {len(ordered) - LEFT_OUT_SHOWN} more; --json shows all")
     noticed = [each for each in left_out if each["noticed"]]
     missed = [each for each in left_out if each["noticed"] is False]
     untried = len(left_out) - len(noticed) - len(missed)
     interrupted = f" ({untried} not tried: interrupted)" if untried else ""
     lines.append(f"{len(noticed)} of {len(left_out)} noticed{interrupted}")
     if missed:
-        reasons = f"{row['design']} does not need, or it does not check, or the points that were"
-        needless = f"what it does not notice {reasons} tried do not show"
+        reasons = f"{row['design']} does not need it, the checker does not check it, or the power"
+        needless = f"why one was not noticed: {reasons} cuts that were tried do not show it"
         lines.append(footnote("*", needless, width))
     if noticed:
         lines.append(command("see one", noticed[0]["replay"], width))

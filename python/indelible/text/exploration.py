@@ -56,7 +56,7 @@ def _orders(answer: Exploration) -> str:
     threads = max((row["threads"] or 0 for row in answer["rows"]), default=0)
     if threads == 1 and answer["orders"] == 1:
         return "1: one thread uses persistent memory, and every seed does the same"
-    differ = f"{answer['orders']:,} that differ of {len(answer['rows']):,}"
+    differ = f"{answer['orders']:,} different ones of {len(answer['rows']):,}"
     return f"{differ}, of {text.plural(threads, 'thread')}" if threads else differ
 
 
@@ -78,7 +78,7 @@ def _exit_codes(rows: Sequence[Mapping[str, Any]]) -> str:
 def _verdict(answer: Exploration) -> str:
     rows, failed = answer["rows"], answer.failed
     if not rows:
-        return "none, and nothing was tried"
+        return "none: nothing was tried"
     if not failed:
         right = "ok so far" if answer.interrupted else "ok with every seed"
         if (share := answer["would_show"]) is not None:

@@ -20,8 +20,8 @@ UNASKED = "no run"
 REFUSED = "refused"
 
 CELLS = {
-    REFUSED: "no run of the test fits the hardware, or the machine that is set",
-    UNASKED: "no run counted: in none did every load have the value that the test gives",
+    REFUSED: "no run of the test fits the hardware or the machine",
+    UNASKED: "no run counted: in none did every load return the value that the test demands",
     "seen": "the model of the hardware allows the image, and it was seen",
     "allowed": "the model allows it, and it was not seen",
     "no": "the model forbids it, and it was not seen",
@@ -80,8 +80,8 @@ def _sampled(names: Sequence[str], tests: Sequence[Sequence[Row]], width: int) -
     if not found:
         return []
     told = (
-        "there were too many images to check every one that the rules of the hardware allow, so"
-        f" that one that was not seen may be left all the same: {', '.join(found)}"
+        "there were too many images to check every one that the rules of the hardware allow, so an"
+        f" image that was not seen may still be possible: {', '.join(found)}"
     )
     return [text.paragraph("sampled", told, width)]
 

@@ -120,7 +120,7 @@ def _ratios(measured: Answer) -> list[str]:
     headers = ["values", "partial", "full", "partial", "full"]
     body = text.columns(headers, table, 80, right=(1, 2, 3, 4)).splitlines()
     above = f"{'':13}{UNCACHEABLE} / {CACHED}  {DURABLE} / {UNCACHEABLE}"
-    title = "one time over another; partial: 1 entry a fence, full: 8, which are a line"
+    title = "ratios of times; partial: 1 entry per fence, full: 8 entries, a whole line"
     return ["\n".join([title, "", above, *body])]
 
 
@@ -144,7 +144,7 @@ def _beside(measured: Answer, width: int) -> str:
     headers = ["variant", *varying, "entries", "native", *SIMULATED]
     right = range(len(columns), len(headers))
     return (
-        f"nanoseconds for an entry: native, and simulated on machine {measured.machine}\n"
+        f"nanoseconds per entry: native, and simulated on machine {measured.machine}\n"
         "dram: array and log in DRAM; the others: in PM, by what survives a power failure\n\n"
         + text.columns(headers, table, width, right=[*right])
     )
@@ -163,7 +163,10 @@ def _notes(measured: Answer, width: int) -> list[str]:
     taken = [row["interrupted_percent"] for row in measured.rows]
     if taken and max(taken) >= BUSY_PERCENT:
         said.append(
-            ("busy", f"up to {max(taken):.0f} % of a loop's time was lost to others: not counted")
+            (
+                "busy",
+                f"up to {max(taken):.0f} % of a loop's time went to other programs: not counted",
+            )
         )
     huge = data["computer"]["huge_pages"]
     if huge is not None:

@@ -134,7 +134,7 @@ def _notes(answer: Probed, rows: Sequence[Row], width: int) -> list[str]:
     kinds = {_kind(row) for row in rows} - {""}
     notes = [text.footnote(mark, KINDS[mark], width) for mark in KINDS if mark in kinds]
     if far := [row for row in rows if is_off(row)]:
-        limit = f"more than {100 * OFF:.0f} % off, and no constant was changed to hide it; why:"
+        limit = f"more than {100 * OFF:.0f} % off; no constant was tuned to hide it. Reasons:"
         notes.append(text.footnote(OFF_MARK, f"{limit} {WHY}", width))
     notes += [text.footnote(" ", _far(row), width) for row in far]
     return [*blocks, *(["\n".join(notes)] if notes else [])]

@@ -23,8 +23,8 @@ def recorded(answer: Recorded, width: int | None = None) -> str:
         lines.append(text.paragraph("threads", threads, width))
     if answer["unseen"]:
         unseen = (
-            f"{answer['unseen']:,} bytes changed without a store that was seen: their order between"
-            " fences is not known"
+            f"{answer['unseen']:,} bytes changed without a store that was seen; their order between"
+            " fences is unknown"
         )
         lines.append(text.paragraph("unseen", unseen, width))
     if answer["exit_code"] != 0:

@@ -189,17 +189,19 @@ def _ahead_notes(answer: Sweep) -> list[text.Note]:
         return []
     means = "geometric mean of " if len(answer.workloads) > 1 else ""
     best = "highest" if METRICS[answer.metric].higher_is_better else "lowest"
-    said = f"{AHEAD}: whose {means}{answer.metric} itself is {best}, and its lead over the second"
+    said = f"{AHEAD}: the design whose {means}{answer.metric} is {best}, and its lead over the next"
     if bounds := [design for design in answer.designs if design not in answer.rivals()]:
         said += f"; without {', '.join(answer.labels[design] for design in bounds)}"
     if len(answer.seeds_shown) == 1:
-        said += ". A lead of a few hundredths may be this seed's: --seeds 5 says how sure it is"
+        said += (
+            ". A lead of a few hundredths may be due to this seed: --seeds 5 says how sure it is"
+        )
     told = [(">", said)]
     if not answer.interrupted and any(row["lead"] is None for row in ahead):
-        none = "a design has no value there, or 0, so that none is said to be ahead"
+        none = "a design has no value there, or 0, so none is called ahead"
         told.append((text.BLANK, none))
     if not all(row.get("sure", True) or row["design"] is None for row in ahead):
-        doubt = "the seeds do not agree who is ahead: more of them may (--seeds)"
+        doubt = "the seeds disagree on which is ahead: more --seeds may decide"
         told.append((DOUBT, doubt))
     return told
 

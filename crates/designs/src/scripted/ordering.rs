@@ -79,7 +79,7 @@ fn alone(about: &About, script: Arc<dyn Script>) -> Entry {
 
 fn paired<L: Log>(about: &About, script: Arc<dyn Script>) -> Result<Entry, String> {
     let twice = |what: &str, name: &str| {
-        Err(format!("the log `{}` has a {what} `{name}`, too; name it otherwise", L::NAME))
+        Err(format!("the log `{}` also has a {what} `{name}`; choose another name", L::NAME))
     };
     let fields = [L::Params::FIELDS, about.fields].concat();
     let is_logs = |name: &str| L::Params::FIELDS.iter().any(|field| field.name == name);
@@ -127,12 +127,12 @@ fn require_rule(about: &About, named: &str) -> Result<(), String> {
     let names = LogName::ALL.map(|(name, _)| name);
     if log.is_some_and(|log| !names.contains(&log)) {
         let names = names.join(", ");
-        return Err(format!("`needless` names `{named}`, which is of no log; they are {names}"));
+        return Err(format!("`needless` names `{named}`, but the logs are {names}"));
     }
     let mut of_logs = LogName::ALL.iter().filter(|(name, _)| log.is_none_or(|log| *name == log));
     match has(about.rules, rule) || of_logs.any(|(_, log)| has(log.rules(), rule)) {
         true => Ok(()),
-        false => Err(format!("`needless` names `{named}`, which is no rule, nor one of a log")),
+        false => Err(format!("`needless` names `{named}`, which is not a rule, nor one of a log")),
     }
 }
 

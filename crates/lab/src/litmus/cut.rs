@@ -130,7 +130,7 @@ impl Cut<'_> {
         let limit = self.config.core.cores_max;
         if u64::from(self.cores) > limit {
             return Ok(Left::Refused(format!(
-                "a core for each of {} threads is needed, and core.cores_max is {limit}",
+                "each of {} threads needs a core, and core.cores_max is {limit}",
                 self.cores
             )));
         }

@@ -101,23 +101,25 @@ impl Reader {
 
     fn take(&mut self, verb: &str, rest: &[&str], line: &str) -> Result<(), InputError> {
         if self.image.is_some() {
-            return self.wrong("the image is the last thing that a test says");
+            return self.wrong("nothing may follow the image of a test");
         }
         match (verb, rest) {
-            ("title", []) => return self.wrong("`title` is followed by a few words"),
+            ("title", []) => return self.wrong("`title` must be followed by a few words"),
             ("title", _) => {
                 let (_, title) = line.split_once("title").expect("the line begins with it");
                 self.title = Some(title.trim().to_owned());
             }
             ("line" | "volatile", []) => {
-                return self.wrong(&format!("`{verb}` is followed by names of variables"));
+                return self.wrong(&format!("`{verb}` must be followed by names of variables"));
             }
             ("line" | "volatile", names) => self.declare(verb == "volatile", names)?,
             ("thread", []) if self.threads.len() == THREADS_MAX => {
-                return self.wrong(&format!("a test has at most {THREADS_MAX} threads"));
+                return self.wrong(&format!("a test may have at most {THREADS_MAX} threads"));
             }
             ("thread", []) => self.threads.push(Vec::new()),
-            ("thread", _) => return self.wrong("`thread` stands alone; its steps follow"),
+            ("thread", _) => {
+                return self.wrong("`thread` must stand alone on its line; its steps follow");
+            }
             ("image", _) => self.image = Some((self.read_image(rest)?, rest.join(" "))),
             _ => self.step(verb, rest)?,
         }
@@ -127,13 +129,14 @@ impl Reader {
     /// Declares variables that share a line, or have a line of volatile memory each.
     fn declare(&mut self, volatile: bool, names: &[&str]) -> Result<(), InputError> {
         if names.len() as u64 > LINE_WORDS {
-            return self.wrong(&format!("a line has {LINE_WORDS} words"));
+            return self.wrong(&format!("a line must not have more than {LINE_WORDS} words"));
         }
         let mut address = self.place(volatile);
         for (index, name) in names.iter().enumerate() {
             if self.variables.iter().any(|(other, _)| other == name) {
-                return self
-                    .wrong(&format!("`{name}` is there already; declare it before its use"));
+                return self.wrong(&format!(
+                    "`{name}` already exists; declare it once, before its first use"
+                ));
             }
             self.check_name(name)?;
             if index > 0 {
@@ -149,7 +152,9 @@ impl Reader {
         if letters && name.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
             return Ok(());
         }
-        self.wrong(&format!("`{name}` is no name; one has letters, digits and `_`, a letter first"))
+        self.wrong(&format!(
+            "`{name}` is not a name; use letters, digits and `_`, beginning with a letter"
+        ))
     }
 
     /// Takes a new line, and returns its address.
@@ -180,7 +185,7 @@ impl Reader {
             ("work", [count]) => {
                 let count = self.number(count)?;
                 if count > WORK_MAX {
-                    return self.wrong(&format!("`work` takes at most {WORK_MAX} instructions"));
+                    return self.wrong(&format!("`work` may have at most {WORK_MAX} instructions"));
                 }
                 Step::Work(count)
             }
@@ -195,10 +200,14 @@ impl Reader {
                     _ => Step::Wait(address, value),
                 }
             }
-            ("order" | "durable", _) => return self.wrong(&format!("`{verb}` stands alone")),
-            ("work", _) => return self.wrong("`work` is followed by a number of instructions"),
+            ("order" | "durable", _) => {
+                return self.wrong(&format!("`{verb}` must stand alone on its line"));
+            }
+            ("work", _) => {
+                return self.wrong("`work` must be followed by a number of instructions");
+            }
             ("store" | "load" | "wait", _) => {
-                return self.wrong(&format!("`{verb}` is followed by a variable and a value"));
+                return self.wrong(&format!("`{verb}` must be followed by a variable and a value"));
             }
             (verb, _) if FENCES.contains(&verb) => {
                 return self.wrong(&format!(
@@ -214,14 +223,14 @@ impl Reader {
         };
         match self.threads.last_mut() {
             Some(thread) => thread.push(step),
-            None => return self.wrong(&format!("`{verb}` stands before the first `thread`")),
+            None => return self.wrong(&format!("`{verb}` must come after the first `thread`")),
         }
         Ok(())
     }
 
     fn read_image(&mut self, pairs: &[&str]) -> Result<Vec<(Word, u64)>, InputError> {
         if pairs.is_empty() {
-            return self.wrong("`image` is followed by values, such as `A=0 B=1`");
+            return self.wrong("`image` must be followed by values, such as `A=0 B=1`");
         }
         let mut image = Vec::new();
         for pair in pairs {
@@ -239,7 +248,7 @@ impl Reader {
             }
             let word = Word::of(address);
             if image.iter().any(|(other, _)| *other == word) {
-                return self.wrong(&format!("`{name}` has a value in the image already"));
+                return self.wrong(&format!("`{name}` already has a value in the image"));
             }
             let value = self.number(value)?;
             let store = Step::Store(address, value);

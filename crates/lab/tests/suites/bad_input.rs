@@ -39,8 +39,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ("silo hash machine=silo cores=9", "cores is 9; machine silo takes 1 to 8 (core.cores_max)"),
     (
         "fwb hash core.migrate=10",
-        "fwb keeps what belongs to a transaction beside its core, so threads stay: leave \
-          core.migrate at 0, or take one of count@eadr, count@ideal, count@x86, native, \
+        "fwb keeps the state of a transaction at its core, so threads cannot move; leave \
+         core.migrate at 0, or use one of count@eadr, count@ideal, count@x86, native, \
           redo@eadr, redo@ideal, redo@x86, s-wal, silo, undo@eadr, undo@ideal, undo@x86",
     ),
     ("silo hash txs=0", "txs is 0; it takes 1 or more"),
@@ -51,14 +51,14 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "loc-kiln hash mutants=count_committed",
-        "nothing shows that rule `count_committed` of design loc-kiln is switched off: who \
+        "no run can show that rule `count_committed` of design loc-kiln is switched off: who \
          absorbed a line and is not complete ends the prefix, and closure_trim then takes out the \
          transaction, too; --without count_committed cuts the power without it",
     ),
     (
         "silo hash seed=9223372036854775807 trials=all",
-        "seed is 9223372036854775807; trials and mutants, which take the seeds behind it, too, \
-         have it up to 9223372036854774807",
+        "seed is 9223372036854775807; with trials or mutants, which also use the seeds after it, \
+         it must be at most 9223372036854774807",
     ),
     (
         "silo hash controller.wpq=0",
@@ -75,7 +75,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "silo hash controller.wpq=4096B",
-        "controller.write_buffer_size (wpq): `4096B` has a unit, but this counts things; write 4096",
+        "controller.write_buffer_size (wpq): `4096B` has a unit, but this counts things; write \
+         4096",
     ),
     (
         "silo hash controler.wpq=4",
@@ -109,7 +110,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "silo hash design.entries=0",
         "`entries` of design silo is out of range: `0`; it takes 1 to 4096",
     ),
-    ("native hash design.entries=4", "design native has no parameter `entries`, nor any other"),
+    ("native hash design.entries=4", "design native has no parameter `entries`; it has none"),
     (
         "silo hash workload.item=4",
         "unknown parameter `item` of workload hash; did you mean `items`? there are: items, \
@@ -124,56 +125,58 @@ const MISTAKES: &[(&str, &str)] = &[
     ("silo hash points=some", "`some` is not a number of crash points; give a number or `all`"),
     (
         "silo hash cores=1 workload.items=1000000",
-        "workload hash asked for 68.6 MiB of simulated persistent memory in one piece, and 7.9 MiB \
-         is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
+        "workload hash needs 68.6 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free; raise it with --set pm.device_size=..., or lower --set workload.items=...",
     ),
     (
         "silo array cores=1 workload.items=1000000",
-        "workload array asked for 61 MiB of simulated persistent memory in one piece, and 7.9 MiB \
-         is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
+        "workload array needs 61 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free; raise it with --set pm.device_size=..., or lower --set workload.items=...",
     ),
     (
         "silo probe workload.dependent=yes",
-        "workload.dependent=yes is of loads: a store gives no value to the next one; add --set \
+        "workload.dependent=yes works only with loads, whose value is the next place; add --set \
          workload.access=load",
     ),
     (
         "silo probe workload.memory=dram workload.items=1000000",
-        "workload probe needs 55611392 bytes of volatile memory more than there are: raise --set \
-         dram.device_size=..., or lower --set workload.items=...",
+        "workload probe needs 55611392 more bytes of volatile memory than there are; raise it \
+         with --set \
+                 dram.device_size=..., or lower --set workload.items=...",
     ),
     // 25,160 locks, each in its line.
     (
         "silo tpcc cores=2 workload.shared=shared workload.warehouses=340 workload.stock=1 \
          workload.customers=1 workload.orders=1 dram.device_size=1MiB",
-        "workload tpcc needs 561664 bytes of volatile memory more than there are: raise --set \
-         dram.device_size=..., or lower --set workload.warehouses=...",
+        "workload tpcc needs 561664 more bytes of volatile memory than there are; raise it with \
+         --set \
+                 dram.device_size=..., or lower --set workload.warehouses=...",
     ),
     (
         "silo ycsb cores=1 workload.items=1000000",
-        "workload ycsb asked for 961.3 MiB of simulated persistent memory in one piece, and 7.9 MiB \
-         is free: raise it with --set pm.device_size=..., or lower --set workload.items=...",
+        "workload ycsb needs 961.3 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free; raise it with --set pm.device_size=..., or lower --set workload.items=...",
     ),
     (
         "silo sqlite cores=1 workload.rows=100000000",
-        "workload sqlite asked for 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
-         is free: raise it with --set pm.device_size=..., or lower --set workload.rows=...",
+        "workload sqlite needs 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+         is free; raise it with --set pm.device_size=..., or lower --set workload.rows=...",
     ),
     (
         "silo tpcc cores=1 workload.stock=1000000",
-        "workload tpcc asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
-         is free: raise it with --set pm.device_size=..., or lower --set workload.stock=...",
+        "workload tpcc needs 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free; raise it with --set pm.device_size=..., or lower --set workload.stock=...",
     ),
     (
         "silo tpcc cores=1 workload.stock=1 workload.customers=9 workload.orders=1000000",
-        "workload tpcc asked for 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
-         is free: raise it with --set pm.device_size=..., or lower --set workload.stock=..., \
+        "workload tpcc needs 8 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free; raise it with --set pm.device_size=..., or lower --set workload.stock=..., \
          workload.customers=... or workload.orders=...",
     ),
     (
         "silo hash cores=1 workload.buckets=1000000000",
-        "workload hash asked for 8 GiB of simulated persistent memory in one piece, and 7.9 MiB \
-         is free: raise it with --set pm.device_size=..., or lower --set workload.buckets=...",
+        "workload hash needs 8 GiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free; raise it with --set pm.device_size=..., or lower --set workload.buckets=...",
     ),
     (
         "silo scribble pm.device_size=1MiB pm.log_size=1MiB cores=4",
@@ -246,7 +249,8 @@ fn an_abort_in_lines_that_are_shared_is_a_mistake() {
 fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {
     for design in ["count@x86", "lad", "redo-log", "redo@x86", "undo-log", "undo@x86"] {
         let line = format!(
-            "{design} scribble cores=1 pm.log_size=1KiB workload.words=1024 workload.lock_grain=word"
+            "{design} scribble cores=1 pm.log_size=1KiB workload.words=1024 \
+             workload.lock_grain=word"
         );
         let error = error(&request(&line), lab::run);
         assert!(error.contains("pm.log_size"), "{line}: {error}");
@@ -303,8 +307,8 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "hash",
         "SELECT 1;",
-        "workload hash takes no script: --replay goes with replay, --sql goes with sqlite, --ycsb goes \
-         with ycsb",
+        "workload hash takes no script: --replay is for replay, --sql is for sqlite, --ycsb \
+         is for ycsb",
     ),
     (
         "sqlite",
@@ -333,7 +337,7 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "ycsb",
         "recordcount=100\nreadproportion=much\n",
-        "mine.txt, line 2: `readproportion` is a number from 0 to 1000000000, not `much`",
+        "mine.txt, line 2: `readproportion` must be a number from 0 to 1000000000, not `much`",
     ),
     (
         "ycsb",
@@ -343,13 +347,13 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "ycsb",
         "requestdistribution=sideways\n",
-        "mine.txt, line 1: `requestdistribution` is `uniform`, `zipfian` or `latest`, not \
+        "mine.txt, line 1: `requestdistribution` must be `uniform`, `zipfian` or `latest`, not \
           `sideways`",
     ),
     (
         "ycsb",
         "recordcount=0\n",
-        "mine.txt, line 1: `recordcount` is a whole number from 1 to 4294967296, not `0`",
+        "mine.txt, line 1: `recordcount` must be a whole number from 1 to 4294967296, not `0`",
     ),
     (
         "ycsb",
@@ -359,26 +363,26 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "ycsb",
         "recordcount=1000000\n",
-        "workload ycsb asked for 961.3 MiB of simulated persistent memory in one piece, and 7.9 MiB \
-         is free: raise it with --set pm.device_size=..., or lower `recordcount` in mine.txt",
+        "workload ycsb needs 961.3 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free; raise it with --set pm.device_size=..., or lower `recordcount` in mine.txt",
     ),
     (
         "ycsb",
         "minscanlength=7\nmaxscanlength=6\n",
-        "mine.txt: `minscanlength` is 7, which is more than `maxscanlength`, 6",
+        "mine.txt: `minscanlength` must not be above `maxscanlength`, 6; it is 7",
     ),
     (
         "sqlite",
         "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(99999999));\n",
-        "workload sqlite asked for 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
-         is free: raise it with --set pm.device_size=..., or have mine.txt insert less",
+        "workload sqlite needs 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+         is free; raise it with --set pm.device_size=..., or let mine.txt insert less",
     ),
     (
         "sqlite",
         "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(9999999 * :rows));\n",
-        "workload sqlite asked for 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
-         is free: raise it with --set pm.device_size=..., or lower --set workload.rows=..., which is :rows in \
-         mine.txt",
+        "workload sqlite needs 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+         is free; raise it with --set pm.device_size=..., or lower --set \
+         workload.rows=..., which is :rows in mine.txt",
     ),
 ];
 
@@ -413,8 +417,8 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
     let machine = error(lab::explain("tiny", &[], None, Some(("silo", None))));
     assert_eq!(
         machine,
-        "tiny is no design, so it has no hardware on machine silo; `indelible explain \
-         machine:silo` is about the machine"
+        "tiny is not a design, so it has no hardware on machine silo; `indelible explain \
+         machine:silo` explains the machine"
     );
     let text = error(lab::explain("sillo", &[], None, None));
     let start = "unknown design, workload, machine or ordering hardware `sillo`; did you mean \

@@ -114,7 +114,7 @@ fn where_flushes_and_fences_do_nothing_a_note_says_so() {
     };
     for design in ["silo", "lad", "kiln", "loc-wal", "h-wal", "loc-kiln", "base", "undo-log"] {
         let note = told(&format!("{design} replay")).expect("a note");
-        assert!(note.contains("of this program only transactions count"), "{note}");
+        assert!(note.contains("only transactions of this program count"), "{note}");
     }
     for design in ["native", "undo@ideal"] {
         let note = told(&format!("{design} replay")).expect("a note");
@@ -212,7 +212,8 @@ fn a_checker_has_a_file_for_each_region_and_the_marks_of_each_thread() {
         [ $# = 2 ] && [ "$(wc -c < "$1") $(wc -c < "$2")" = "64 128" ] || exit 3
         [ "$(word "$2" 64)" = 5 ] || exit 4
         [ -z "$INDELIBLE_MARK_0" ] || [ "$INDELIBLE_MARK_0 $(word "$1" 0)" = "first 3" ] || exit 5
-        [ -z "$INDELIBLE_MARK_1" ] || [ "$INDELIBLE_MARK_1 $(word "$2" 120)" = "second 4" ] || exit 6
+        [ -z "$INDELIBLE_MARK_1" ] || [ "$INDELIBLE_MARK_1 $(word "$2" 120)" = "second 4" ] || \
+         exit 6
         [ "$INDELIBLE_MARK" = "$INDELIBLE_MARK_0" ] || exit 7
         echo "$INDELIBLE_MARK_0.$INDELIBLE_MARK_1" >> "$(dirname "$0")/seen""#,
     );
@@ -418,9 +419,9 @@ fn what_does_not_go_with_a_checker_is_refused() {
     let cases = [
         (
             "undo@x86 replay cores=2",
-            "--check is of one copy of the trace's memory, and 2 cores have 2: ask for --cores 1",
+            "--check works with one copy of the trace's memory, and 2 cores have 2; use --cores 1",
         ),
-        ("undo@x86 replay lives=2", "--check is of a program that runs once: leave --lives at 1"),
+        ("undo@x86 replay lives=2", "--check runs a program only once; leave --lives at 1"),
         (
             "undo@x86 replay check=./nothing",
             "--check ./nothing: the checker ended with exit code 127: ",
@@ -437,16 +438,16 @@ fn what_does_not_go_with_a_checker_is_refused() {
     };
     assert_eq!(
         refusal(json!({ "design": "silo", "workload": "hash", "check": "true" })),
-        "--check is for a trace, whose memory it knows: give --replay FILE, or leave it out for hash, \
-         which the oracle checks"
+        "--check works only on a trace; give --replay FILE, or leave it out for hash, which the \
+         oracle checks"
     );
     assert_eq!(
         refusal(json!({ "design": "silo", "workload": "replay", "check": " " })),
-        "--check names no program: its word is empty"
+        "--check must name a program; it is an empty string"
     );
     assert_eq!(
         refusal(json!({ "design": "silo", "workload": "replay", "images": "here" })),
-        "--images keeps what --check does not accept: give both"
+        "--images keeps what --check rejects; give both"
     );
     assert_eq!(
         refusal(json!({
@@ -460,11 +461,11 @@ fn what_does_not_go_with_a_checker_is_refused() {
     });
     assert_eq!(
         refusal(twice),
-        "--leave-out leaves out one after the other, and workload.leave_out is set: give one"
+        "--leave-out leaves out one after the other, and workload.leave_out is set; keep one"
     );
     assert_eq!(
         refusal(json!({ "design": "silo", "workload": "replay", "leave_out": "all" })),
-        "--leave-out is for --check to notice: give both"
+        "--leave-out tests whether --check notices; give both"
     );
     for (asked, expect) in
         [(json!(0), "0 flushes and fences show nothing"), (json!("few"), "`few`")]
@@ -531,7 +532,8 @@ fn what_was_flushed_is_durable_behind_the_fence_however_much_came_after_it() {
         let stores: String = values.map(|value| format!("store 0x10008 {value}\n")).collect();
         let after = "store 0x10040 1\n".repeat(300);
         format!(
-            "region 0x10000 128\nmeasured\nstore 0x10000 1\n{flush}{stores}fence\nmark done\n{after}"
+            "region 0x10000 128\nmeasured\nstore 0x10000 1\n{flush}{stores}fence\nmark \
+             done\n{after}"
         )
     };
     let flushed = trace("flush 0x10000\n", 1..1500);

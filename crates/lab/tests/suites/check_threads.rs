@@ -111,7 +111,7 @@ fn what_is_done_once_has_no_warmup() {
     let row: serde_json::Value = serde_json::from_str(&run(0).expect("a run")).expect("JSON");
     assert_eq!((&row["cores"], &row["txs"]), (&2.into(), &2.into()), "{row}");
     let refusal = run(1).expect_err("it would all be done before measuring begins");
-    assert_eq!(refusal.to_string(), "replay is done once: leave `warmup` out");
+    assert_eq!(refusal.to_string(), "replay runs once; leave out `warmup`");
 }
 
 #[test]

@@ -472,7 +472,7 @@ fn what_a_design_brings_is_enough() {
     let eadr = "scribble cores=2 txs=20 nested=false controller.domain=eadr";
     let answer = crash(&format!("undo@eadr {eadr} controller.flush_bytes=63B"));
     assert!(answer["violations"].as_array().expect("a list").is_empty());
-    let note = "undo@eadr needs caches that survive, and brings machine tiny energy for every \
+    let note = "undo@eadr needs caches that survive, and gives machine tiny energy for every \
                 cache (controller.flush_bytes is 63)";
     assert_eq!(answer["notes"], json!([note]));
     for entry in durable().filter(|entry| crate::common::is_line_granular(entry)) {

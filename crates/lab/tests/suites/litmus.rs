@@ -276,9 +276,12 @@ fn what_is_set_holds() {
     assert_ne!(rows(hops(&small)), rows(hops(&[])));
     for (path, says) in [
         ("design.size", "unknown parameter `size` of ordering hardware hops"),
-        ("workload.items", "workload.items changes nothing here: a litmus test is no workload"),
-        ("workload.element", "workload.element changes nothing here: a litmus test is no workload"),
-        ("silo.entries", "`silo` is a design, and not one that is run here"),
+        ("workload.items", "workload.items changes nothing here: a litmus test has no workload"),
+        (
+            "workload.element",
+            "workload.element changes nothing here: a litmus test has no workload",
+        ),
+        ("silo.entries", "`silo` is a design that is not run here"),
     ] {
         let refused = ask(&json!({ "orders": [hops(&[(path, "1")])] }));
         let refused = refused.expect_err("it sets nothing");
@@ -342,29 +345,33 @@ const MISTAKES: &[(&str, &str)] = &[
         "mine.litmus, line 3: there is no `sfence`: `order` flushes what the thread stored to and \
           fences, and `durable` waits until that is durable, too",
     ),
-    ("store A 1", "mine.litmus, line 1: `store` stands before the first `thread`"),
-    ("thread\nstore A", "mine.litmus, line 2: `store` is followed by a variable and a value"),
+    ("store A 1", "mine.litmus, line 1: `store` must come after the first `thread`"),
+    ("thread\nstore A", "mine.litmus, line 2: `store` must be followed by a variable and a value"),
     ("thread\nstore A one", "mine.litmus, line 2: `one` is not a whole number of 64 bits"),
     (
         "thread\nstore 1A 1",
-        "mine.litmus, line 2: `1A` is no name; one has letters, digits and `_`, a letter first",
+        "mine.litmus, line 2: `1A` is not a name; use letters, digits and `_`, beginning with a \
+         letter",
     ),
     ("thread\nstore A 1\nimage A=7", "mine.litmus, line 3: no thread stores 7 to `A`"),
-    ("thread\norder A", "mine.litmus, line 2: `order` stands alone"),
-    ("thread\nwork", "mine.litmus, line 2: `work` is followed by a number of instructions"),
-    ("thread\nwork 99999", "mine.litmus, line 2: `work` takes at most 10000 instructions"),
-    ("thread 1", "mine.litmus, line 1: `thread` stands alone; its steps follow"),
-    ("thread\nthread\nthread\nthread\nthread", "mine.litmus, line 5: a test has at most 4 threads"),
-    ("line", "mine.litmus, line 1: `line` is followed by names of variables"),
-    ("line A B C D E F G H I", "mine.litmus, line 1: a line has 8 words"),
+    ("thread\norder A", "mine.litmus, line 2: `order` must stand alone on its line"),
+    ("thread\nwork", "mine.litmus, line 2: `work` must be followed by a number of instructions"),
+    ("thread\nwork 99999", "mine.litmus, line 2: `work` may have at most 10000 instructions"),
+    ("thread 1", "mine.litmus, line 1: `thread` must stand alone on its line; its steps follow"),
+    (
+        "thread\nthread\nthread\nthread\nthread",
+        "mine.litmus, line 5: a test may have at most 4 threads",
+    ),
+    ("line", "mine.litmus, line 1: `line` must be followed by names of variables"),
+    ("line A B C D E F G H I", "mine.litmus, line 1: a line must not have more than 8 words"),
     (
         "thread\nstore A 1\nline A B",
-        "mine.litmus, line 3: `A` is there already; declare it before its use",
+        "mine.litmus, line 3: `A` already exists; declare it once, before its first use",
     ),
-    ("title", "mine.litmus, line 1: `title` is followed by a few words"),
+    ("title", "mine.litmus, line 1: `title` must be followed by a few words"),
     (
         "thread\nstore A 1\nimage",
-        "mine.litmus, line 3: `image` is followed by values, such as `A=0 B=1`",
+        "mine.litmus, line 3: `image` must be followed by values, such as `A=0 B=1`",
     ),
     ("thread\nstore A 1\nimage A", "mine.litmus, line 3: `A` is not a value, such as `A=1`"),
     ("thread\nstore A 1\nimage B=1", "mine.litmus, line 3: unknown variable `B`; there are: A"),
@@ -374,7 +381,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "thread\nstore A 1\nimage A=1\nthread",
-        "mine.litmus, line 4: the image is the last thing that a test says",
+        "mine.litmus, line 4: nothing may follow the image of a test",
     ),
     ("thread\nload A 0\nthread\nimage A=0\n# x", ""),
     ("line A\nthread\nimage A=0", "mine.litmus, line 3: no thread does anything"),
@@ -388,7 +395,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "thread\nstore A 1\nimage A=1 A=0",
-        "mine.litmus, line 3: `A` has a value in the image already",
+        "mine.litmus, line 3: `A` already has a value in the image",
     ),
 ];
 

@@ -298,7 +298,7 @@ const SETTING_MISTAKES: &[(&str, &str, &str)] = &[
     (
         "l2.size",
         "16KiB",
-        "machine silo: l2.size: the second level includes the first and is smaller",
+        "machine silo: l2.size: the second level includes the first, so it must not be smaller",
     ),
     (
         "pm.tREED",
@@ -371,7 +371,7 @@ const FILE_MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[controller]\nwpq = [4]",
-        "bad.toml:2: controller.wpq: a value is a text or a number, not array",
+        "bad.toml:2: controller.wpq: a value must be a string or a number, not array",
     ),
     (
         "[pm]\ntREED = \"50ns\"",
@@ -381,11 +381,8 @@ const FILE_MISTAKES: &[(&str, &str)] = &[
         "[pn]\ntREAD = \"50ns\"",
         "bad.toml:2: unknown section `pn`; did you mean `pm`? there are: pm, ",
     ),
-    (
-        "wpq = 4",
-        "bad.toml:1: `wpq` stands outside of a section; put it below one, such as [controller]",
-    ),
-    ("name = 4", "bad.toml:1: name: write a text in quotes"),
+    ("wpq = 4", "bad.toml:1: `wpq` is outside of a section; put it into one, such as [controller]"),
+    ("name = 4", "bad.toml:1: name: write a string in quotes"),
     (
         "[pm]\ntREAD = { val = \"50ns\" }",
         "bad.toml:2: pm.tREAD: unknown key `val`; did you mean `value`? there are: value, \

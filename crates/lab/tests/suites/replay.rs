@@ -119,7 +119,8 @@ fn a_rule_that_is_off_is_caught_in_a_trace() {
 }
 
 /// A word that is stored to again and again in a transaction of many words.
-const TWICE: &str = "begin\nstore 0 ?\nstore 64 ?\nstore 128 ?\nstore 192 ?\nstore 0 ?\nstore 64 ?\n\
+const TWICE: &str = "begin\nstore 0 ?\nstore 64 ?\nstore 128 ?\nstore 192 ?\nstore 0 ?\nstore 64 \
+ ?\n\
     store 0 ?\ncommit\n";
 
 /// The same stores, flushed and fenced by a program that has no transactions.
@@ -173,10 +174,7 @@ fn what_is_volatile_is_not_logged() {
 fn a_trace_that_does_not_fit_says_what_to_do() {
     let refused = |line: &str, trace: &str| ask(line, trace, lab::run).expect_err(line).to_string();
     let said = refused("silo replay cores=1", "store 0x7f0000000000 1\n");
-    assert!(
-        said.contains("say with `region` where persistent memory lies in mine.trace"),
-        "{said}"
-    );
+    assert!(said.contains("add `region` lines for persistent memory to mine.trace"), "{said}");
     let pages: String = (1..300).map(|page| format!("load {}\n", page * 4096)).collect();
     let wide = format!("region 0 64\nload 0\n{pages}");
     let said = refused("silo replay cores=1 dram.device_size=1MiB", &wide);
@@ -189,8 +187,8 @@ fn the_advice_on_cores_is_what_the_trace_needs() {
         let line = format!("silo replay cores={cores}");
         ask(&line, TWO_THREADS, lab::run).expect_err("2 threads").to_string()
     };
-    let three = "mine.trace has 2 threads, and the number of cores, 3, is no multiple of that: ask \
-                 for --cores 2";
+    let three = "mine.trace has 2 threads, and the number of cores, 3, is not a multiple of that; \
+     use --cores 2";
     assert_eq!(said(3), three);
     let one = three.replace(", 3,", ", 1,");
     assert_eq!(said(1), one + ", and on a machine with fewer for --set core.cores_max=2");

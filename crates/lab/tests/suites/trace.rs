@@ -215,7 +215,7 @@ fn what_cannot_be_recorded_is_told() {
         (json!({ "address": "0xg" }), "`0xg` is no address"),
         (
             json!({ "event": 10_000_000 }),
-            "the run has no event 10000000: its crash points are 1 to",
+            "the run has no event 10000000; its crash points are 1 to",
         ),
     ] {
         let error = timeline(&spec, &asked).expect_err("it is impossible");

@@ -74,8 +74,7 @@ pub fn fail<'i, D: Design>(
             Ok(image)
         }
         Err(PowerLoss) => Err(format!(
-            "energy: the design needs more than the {declared} bytes of structures that survive, \
-             as it declares them"
+            "energy: the design saves more than the {declared} bytes that it declares to survive"
         )),
     }
 }

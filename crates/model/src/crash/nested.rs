@@ -188,7 +188,7 @@ pub(super) fn recover_to_the_end(
 
 /// The sentence for a hook that does something else when it is called again with the same bytes.
 pub(super) fn depends(hook: &str) -> String {
-    format!("determinism: `{hook}` depends on something beside the image")
+    format!("determinism: `{hook}` depends on something besides the image")
 }
 
 /// Whether recovery of what an interruption left ends with the image that it is known to end with.

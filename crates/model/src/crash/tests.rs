@@ -481,7 +481,7 @@ fn a_machine_that_booted_has_changed_no_data_and_does_so_again() {
     assert_eq!(texts(None, &[]), [""; 0]);
     assert_eq!(texts(Some(DATA[0]), &[]), ["booting changed the word at 0x8, which is data"]);
     // The design writes nothing when it boots.
-    let again = "determinism: `boot` depends on something beside the image";
+    let again = "determinism: `boot` depends on something besides the image";
     assert_eq!(texts(None, &[MARK]), [again]);
 }
 

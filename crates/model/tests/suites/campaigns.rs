@@ -106,7 +106,7 @@ fn what_goes_wrong_when_an_image_is_kept_is_told() {
     });
     let found = run.expect("the run ends").crashes.expect("there was a campaign").violations;
     // The same is reported for an interrupted recovery, with the number of the interruption.
-    let text = "determinism: `recover` depends on something beside the image";
+    let text = "determinism: `recover` depends on something besides the image";
     assert!(found.iter().all(|found| found.text == text), "{found:?}");
     assert!(found.iter().any(|found| found.nested.is_none()), "{found:?}");
 }

@@ -87,7 +87,7 @@ impl PyBelow {
     fn changed(&self) -> PyResult<&mut Below<Token>> {
         if self.is_still.load(Ordering::Relaxed) {
             return Err(PyRuntimeError::new_err(
-                "in this hook nothing changes: it is asked what is",
+                "this hook must change nothing: it is only asked what is there",
             ));
         }
         self.of.get("below")
@@ -128,7 +128,8 @@ impl PyBelow {
     fn core(&self, core: u8) -> PyResult<CoreId> {
         let cores = self.below()?.shape.cores;
         if core >= cores {
-            return Err(PyValueError::new_err(format!("there is no core {core}: it has {cores}")));
+            let text = format!("there is no core {core}; the machine has {cores}");
+            return Err(PyValueError::new_err(text));
         }
         Ok(CoreId(core))
     }
@@ -160,7 +161,7 @@ impl PyBelow {
             Way::Walk => (below.now().0, below.shape.walk),
         };
         if at >= LATEST {
-            return Err(PyValueError::new_err(format!("{at} is no cycle")));
+            return Err(PyValueError::new_err(format!("{at} is not a cycle")));
         }
         if at + later < now {
             return Err(PyValueError::new_err(format!("cycle {at} is past: it is {now}")));
@@ -199,7 +200,7 @@ fn class(kind: &str) -> PyResult<Class> {
     found.map(|(class, _)| *class).ok_or_else(|| {
         let known: Vec<&str> = Class::ALL.iter().map(|(_, name)| *name).collect();
         PyValueError::new_err(format!(
-            "no write is of kind `{kind}`; they are {}",
+            "unknown kind of write `{kind}`; there are: {}",
             known.join(", ")
         ))
     })
@@ -223,7 +224,7 @@ impl PyArrived {
 
     /// Refuses an `arrived` that is tested, and not called.
     fn __bool__(&self) -> PyResult<bool> {
-        Err(PyTypeError::new_err("`arrived` is asked, once for each write: `if arrived():`"))
+        Err(PyTypeError::new_err("`arrived` must be called, once for each write: `if arrived():`"))
     }
 }
 
@@ -314,7 +315,7 @@ impl PyBelow {
         let end = address.saturating_add(words.len() as u64 * WORD_BYTES);
         if address < below.shape.log_base || end > below.shape.capacity {
             return Err(PyValueError::new_err(format!(
-                "{address:#x} to {end:#x} is not in the logs, which are {:#x} to {:#x}",
+                "{address:#x} to {end:#x} is outside of the logs, {:#x} to {:#x}",
                 below.shape.log_base, below.shape.capacity
             )));
         }
@@ -440,22 +441,24 @@ impl PyBelow {
     ) -> PyResult<()> {
         let write = self.write(address, &data, mask, kind)?;
         if !self.in_event.load(Ordering::Relaxed) {
-            return Err(PyRuntimeError::new_err("a write is given in `event` only"));
+            return Err(PyRuntimeError::new_err("`give` may only be called in `event`"));
         }
         let (at, now) = (self.time(at, Way::Nothing)?, self.below()?.now());
         if at != now {
-            let text = format!("a write is given in this moment, {}, and not at {}", now.0, at.0);
+            let text = format!("`give` must be at the present cycle, {}, not at {}", now.0, at.0);
             return Err(PyValueError::new_err(text));
         }
         let below = self.changed()?;
         if below.shape.config.domain() == Domain::Media {
             return Err(PyRuntimeError::new_err(
-                "in the domain media no write is durable when it is accepted: send it, or say that \
-                 the design needs `adr`",
+                "in the domain `media` a write is not durable when it is accepted; use `send`, or \
+                 say that the design needs `adr`",
             ));
         }
         if !below.give_if_room(at, &write) {
-            return Err(PyRuntimeError::new_err("the controller has no room: see `has_room`"));
+            return Err(PyRuntimeError::new_err(
+                "the controller has no room; ask `has_room` first",
+            ));
         }
         Ok(())
     }

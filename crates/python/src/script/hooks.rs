@@ -87,14 +87,14 @@ struct Has {
 /// What a hook may answer that says when something goes on.
 fn answers(hook: &str, asked: Cycle) -> String {
     let wait = if matches!(hook, "fill" | "transfer" | "evict") { "" } else { "WAIT or " };
-    format!("it answers nothing, {wait}a whole number from {} on", asked.0)
+    format!("it must answer nothing, {wait}a whole number from {} up", asked.0)
 }
 
 /// The error of a hook that says something else when it is called again at once.
 fn changes(hook: &str) -> String {
     format!(
         "determinism: `{hook}` changes the design, whose run goes on: called again at once, it \
-         says something else; have it look, and take, count or mark nothing"
+         answers something else; it must only look, and take, count or mark nothing"
     )
 }
 
@@ -186,19 +186,19 @@ impl PyHooks {
             return asked;
         }
         if answer.hasattr("send").unwrap_or(false) {
-            self.refuse(&format!("`{hook}` has a `yield`, and answers with `return`"));
+            self.refuse(&format!("`{hook}` must answer with `return`, not with `yield`"));
         }
         // Python takes a truth value for a number.
         let is_truth = answer.is_instance_of::<PyBool>();
         match answer.extract::<u64>() {
             Ok(at) if !is_truth && (asked.0..below::LATEST).contains(&at) => Cycle(at),
             Ok(at) if !is_truth && at < asked.0 => self.refuse(&format!(
-                "`{hook}` was asked at cycle {} and answered {at}, which is before: {}",
+                "`{hook}` was asked at cycle {} and answered the earlier cycle {at}: {}",
                 asked.0,
                 answers(hook, asked)
             )),
             _ => self.refuse(&format!(
-                "`{hook}` answered {answer}, which is no cycle: {}",
+                "`{hook}` answered {answer}, which is not a cycle: {}",
                 answers(hook, asked)
             )),
         }
@@ -221,8 +221,8 @@ impl PyHooks {
         let mut writes = Vec::new();
         let refusal = |what: &Bound<'py, PyAny>| {
             PyTypeError::new_err(format!(
-                "`could_be_durable` answers (line, bytes), or (line, bytes, mask), for each write, \
-                 and not {what}"
+                "`could_be_durable` must answer (line, bytes), or (line, bytes, mask), for each \
+                 write, not {what}"
             ))
         };
         for item in answer.try_iter().map_err(|_| refusal(&answer))? {
@@ -245,7 +245,7 @@ impl PyHooks {
             let before = self.counted.borrow_mut().insert(name, count).unwrap_or(0);
             if count < before {
                 return Err(PyValueError::new_err(format!(
-                    "`{name}` was {before} and is {count}, and a counter only grows"
+                    "counter `{name}` was {before} and is {count}; it must only grow"
                 )));
             }
             found.push((name, count));
@@ -336,7 +336,7 @@ impl Hooks for PyHooks {
                 return Disposition::Taken;
             }
             if !answer.is_instance(package.home.bind(py)).is_ok_and(|is_home| is_home) {
-                self.refuse(&format!("`evict` answered {answer}, neither Home nor TAKEN"));
+                self.refuse(&format!("`evict` must answer Home or TAKEN, not {answer}"));
             }
             let part = |name| or_raise(py, answer.getattr(name), self.name, "evict");
             let notify = self.below.get().notify(part("tell"));
@@ -349,7 +349,7 @@ impl Hooks for PyHooks {
             let event = self.below.get().take(event);
             self.below.get().is_about(at);
             if !self.has.event {
-                self.refuse(&format!("{} is due, and there is no hook `event`", event.bind(py)));
+                self.refuse(&format!("{} is due, but there is no hook `event`", event.bind(py)));
             }
             let answer = below::lend(self.below.bind(py), below, true, |below| {
                 self.design.bind(py).call_method1("event", (at.0, event, below))

@@ -124,7 +124,7 @@ pub(super) fn within(address: u64, bytes: u64, capacity: u64, has_cells: bool) -
 /// Returns the bytes of a line, or refuses more or fewer.
 pub(super) fn line_data(data: &[u8]) -> PyResult<LineData> {
     data.try_into().map_err(|_| {
-        PyValueError::new_err(format!("a line has {LINE_BYTES} bytes, and not {}", data.len()))
+        PyValueError::new_err(format!("a line must have {LINE_BYTES} bytes, not {}", data.len()))
     })
 }
 
@@ -221,7 +221,7 @@ impl PyGasp {
     fn done(&self, result: Result<(), PowerLoss>) -> PyResult<()> {
         result.map_err(|PowerLoss| {
             self.lost.store(true, Ordering::Relaxed);
-            PyPowerLoss::new_err("the battery has no energy for all of it")
+            PyPowerLoss::new_err("the battery has not enough energy for all of it")
         })
     }
 

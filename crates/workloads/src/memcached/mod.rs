@@ -63,7 +63,7 @@ model::params! {
         shared = "shared" of ["private", "shared"];
         /// SETs in a hundred commands; the others are GETs (SSP-19: 90; WHISPER: 5).
         set_percent = 90 in 0..=100;
-        /// SETs of a hundred that give a key of the window a new value; the others add a key
+        /// SETs in a hundred that give a key of the window a new value; the others add a key
         /// (memaslap: 0, from memory).
         overwrite_percent = 0 in 0..=100;
         /// Bytes of a key, a multiple of 8 (WHISPER: 16).
@@ -78,9 +78,9 @@ model::params! {
         /// How a page is carved: a chunk when it is needed, as in 1.2.4, or all at once into the
         /// list of free chunks, as in later versions.
         carve = "lazily" of ["lazily", "at-once"];
-        /// What the slab pages may take, in percent of what the items at the start take; then a new
-        /// item evicts an old one. (memcached has 64 MiB, far more than windows fill. Ours, so that
-        /// a run first carves pages and then evicts.)
+        /// The most that slab pages take, in percent of what the items at the start take; beyond it
+        /// a new item evicts an old one. (memcached has 64 MiB, far more than windows fill. Ours,
+        /// so that a run first carves pages and then evicts.)
         memory_percent = 125 in 10..=10_000;
         /// Buckets of the hash table at the start, rounded up to a power of two; 0 means 65,536
         /// (memcached's hashpower 16), or fewer where there are fewer items.

@@ -70,7 +70,7 @@ pub fn read(name: &str, text: &str, grain: u64) -> Step<Trace> {
     for (fields, place) in operations().filter(|(fields, _)| fields[0] == "REGISTER_FILE") {
         recorder.place = place;
         let [_, _, start, bytes, ..] = fields[..] else {
-            return recorder.wrong("`REGISTER_FILE` has a name, an address and a size");
+            return recorder.wrong("`REGISTER_FILE` must have a name, an address and a size");
         };
         let region = (hex(&recorder, start)?, hex(&recorder, bytes)?);
         if !known.contains(&region) {
@@ -109,8 +109,8 @@ fn perform(to: &mut Recorder<'_>, fields: &[&str]) -> Step {
         ["tx.END"] => to.end("tx.END", Op::Commit),
         [marker] if is_marker(marker) => to.mark(marker),
         _ => to.wrong(format!(
-            "`{}` is no operation of a store log; there are REGISTER_FILE, STORE, FLUSH, FENCE, and \
-             markers that end in .BEGIN or .END",
+            "`{}` is not an operation of a store log; there are REGISTER_FILE, STORE, FLUSH, \
+             FENCE, and markers that end in .BEGIN or .END",
             fields.join(";")
         )),
     }
@@ -133,7 +133,7 @@ fn is_marker(field: &str) -> bool {
 fn hex(to: &Recorder<'_>, field: &str) -> Step<u64> {
     match u64::from_str_radix(digits(field), 16) {
         Ok(number) => Ok(number),
-        Err(_) => to.wrong(format!("`{field}` is no hexadecimal number of 64 bits")),
+        Err(_) => to.wrong(format!("`{field}` is not a hexadecimal number of 64 bits")),
     }
 }
 
@@ -145,7 +145,7 @@ fn digits(field: &str) -> &str {
 fn bytes_of(to: &Recorder<'_>, value: &str, size: usize) -> Step<Vec<u8>> {
     let digits: Option<Vec<u32>> = digits(value).chars().rev().map(|d| d.to_digit(16)).collect();
     let Some(digits) = digits.filter(|digits| !digits.is_empty()) else {
-        return to.wrong(format!("`{value}` is no hexadecimal number"));
+        return to.wrong(format!("`{value}` is not a hexadecimal number"));
     };
     let digit = |place: usize| digits.get(place).map_or(0, |&digit| digit as u8);
     if (2 * size..digits.len()).any(|place| digit(place) != 0) {

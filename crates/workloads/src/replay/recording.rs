@@ -104,13 +104,13 @@ impl<'a> Recorder<'a> {
         if (least..=most).contains(&number) {
             return Ok(number);
         }
-        self.wrong(format!("{what} is {number}, and not from {least} to {most}"))
+        self.wrong(format!("{what} must be from {least} to {most}, not {number}"))
     }
 
     /// Refuses a value for its size.
     pub fn does_not_fit<T>(&self, value: &str, bytes: usize) -> Step<T> {
         let plural = if bytes == 1 { "" } else { "s" };
-        self.wrong(format!("`{value}` does not fit into {bytes} byte{plural}"))
+        self.wrong(format!("`{value}` does not fit in {bytes} byte{plural}"))
     }
 
     /// Notes the place in the program of the operation that is being read; empty if unknown.
@@ -132,7 +132,7 @@ impl<'a> Recorder<'a> {
     /// Begins the measured part.
     pub fn measure(&mut self) -> Step {
         if self.is_measured {
-            return self.wrong("`measured` is there twice");
+            return self.wrong("`measured` may appear only once");
         }
         self.is_measured = true;
         Ok(())
@@ -141,7 +141,7 @@ impl<'a> Recorder<'a> {
     /// Takes the next operations as those of another thread.
     pub fn thread(&mut self, number: u64) -> Step {
         if !self.is_measured {
-            return self.wrong("threads begin behind `measured`");
+            return self.wrong("threads must begin after `measured`");
         }
         self.current = self.within("the thread's number", number, 0, THREADS_MAX - 1)? as usize;
         Ok(())
@@ -150,7 +150,7 @@ impl<'a> Recorder<'a> {
     /// Takes the order of the file as that in which threads went on.
     pub fn interleave(&mut self) -> Step {
         if !self.recorded.is_empty() {
-            return self.wrong("`interleaved` is before what threads do");
+            return self.wrong("`interleaved` must come before what threads do");
         }
         self.trace.is_interleaved = true;
         Ok(())
@@ -174,11 +174,11 @@ impl<'a> Recorder<'a> {
     /// Adds a persistent region of the program's memory. All are added before any operation.
     pub fn region(&mut self, start: u64, bytes: u64) -> Step {
         if !start.is_multiple_of(LINE_BYTES) || !bytes.is_multiple_of(LINE_BYTES) || bytes == 0 {
-            return self.wrong(format!("a region is whole lines of {LINE_BYTES} bytes"));
+            return self.wrong(format!("a region must be whole lines of {LINE_BYTES} bytes"));
         }
         let end = start.checked_add(bytes).filter(|&end| end <= ADDRESSES_END);
         let Some(end) = end else {
-            return self.wrong("the region does not end within 57 bits of addresses");
+            return self.wrong("the region must end within 57 bits of addresses");
         };
         let overlaps = |other: &Region| start < other.from.end && other.from.start < end;
         if self.regions.iter().any(overlaps) {
@@ -237,7 +237,9 @@ impl<'a> Recorder<'a> {
         if self.is_measured {
             return Ok(());
         }
-        self.wrong(format!("`{what}` is behind `measured`: what is before is only stored"))
+        self.wrong(format!(
+            "`{what}` must come after `measured`; before it there may only be stores"
+        ))
     }
 
     pub fn load(&mut self, address: u64, bytes: u64) -> Step {
@@ -276,10 +278,10 @@ impl<'a> Recorder<'a> {
     pub fn store_past_caches(&mut self, address: u64, value: u64) -> Step {
         self.needs_time("ntstore")?;
         if !address.is_multiple_of(WORD_BYTES) {
-            return self.wrong("`ntstore` is of an aligned word of 8 bytes");
+            return self.wrong("`ntstore` must be to an aligned word of 8 bytes");
         }
         if self.in_tx() {
-            return self.wrong("`ntstore` is outside of transactions");
+            return self.wrong("`ntstore` must be outside of transactions");
         }
         let at = self.translate(address, WORD_BYTES)?;
         self.push(Op::StorePastCaches { at, value });
@@ -316,7 +318,7 @@ impl<'a> Recorder<'a> {
     pub fn mark(&mut self, text: &str) -> Step {
         self.needs_time("mark")?;
         if text.contains('\0') {
-            return self.wrong("a mark is text without a NUL");
+            return self.wrong("a mark must not contain a NUL");
         }
         self.now().marks.push(text.to_owned());
         self.push(Op::Mark);
@@ -358,11 +360,11 @@ impl<'a> Recorder<'a> {
         let lock = self.within("the lock's number", lock, 0, LOCKS_MAX - 1)? as u32;
         let place = self.place;
         if self.in_tx() {
-            return self.wrong("locks are taken before a transaction begins");
+            return self.wrong("a lock must be taken before a transaction begins");
         }
         if let Some(&(last, _)) = self.now().held.last().filter(|(last, _)| *last >= lock) {
             return self.wrong(format!(
-                "lock {lock} is taken behind lock {last}: locks are taken in the order of their \
+                "lock {lock} is taken after lock {last}; locks must be taken in the order of their \
                  numbers, so that no two threads wait for each other"
             ));
         }
@@ -374,8 +376,8 @@ impl<'a> Recorder<'a> {
         {
             let unit = self.unit;
             return self.wrong(format!(
-                "lock {lock} is taken while thread {thread} has it, from {unit} {since} on: in the \
-                 order of the file no thread could go on"
+                "lock {lock} is taken while thread {thread} has held it since {unit} {since}: in \
+                 the order of the file no thread could go on"
             ));
         }
         self.trace.locks = self.trace.locks.max(lock + 1);
@@ -387,11 +389,11 @@ impl<'a> Recorder<'a> {
     pub fn unlock(&mut self, lock: u64) -> Step {
         self.needs_time("unlock")?;
         if self.in_tx() {
-            return self.wrong("locks are given back after the transaction has ended");
+            return self.wrong("a lock must be released after the transaction has ended");
         }
         let Some(held) = self.now().held.iter().position(|&(held, _)| u64::from(held) == lock)
         else {
-            return self.wrong(format!("lock {lock} is given back, and was not taken"));
+            return self.wrong(format!("lock {lock} is released, but was not taken"));
         };
         let (lock, _) = self.now().held.remove(held);
         self.push(Op::Unlock(lock));
@@ -429,8 +431,8 @@ impl<'a> Recorder<'a> {
             _ => ("line", ", or, for a design that logs words, --set workload.lock_grain=word"),
         };
         self.wrong(format!(
-            "thread {thread} stores to a {what} to which thread {other} does in {unit} {since}, \
-             both in transactions and with no lock in common: take one{more}"
+            "thread {thread} stores to a {what} to which thread {other} also stores in {unit} \
+             {since}, both in transactions without a common lock; take one{more}"
         ))
     }
 
@@ -441,7 +443,7 @@ impl<'a> Recorder<'a> {
                 return self.wrong_at(place, format!("thread {thread} never ends the transaction"));
             }
             if let Some(&(lock, place)) = recorded.held.first() {
-                return self.wrong_at(place, format!("lock {lock} is never given back"));
+                return self.wrong_at(place, format!("lock {lock} is never released"));
             }
         }
         let recorded = std::mem::take(&mut self.recorded);
@@ -450,7 +452,7 @@ impl<'a> Recorder<'a> {
         };
         if let Some(missing) = (0..last).find(|thread| !recorded.contains_key(thread)) {
             return Err(Stop::Input(format!(
-                "{} has a thread {last} and no thread {missing}: threads are numbered from 0 on",
+                "{} has a thread {last} but no thread {missing}; number threads from 0 up",
                 self.file
             )));
         }

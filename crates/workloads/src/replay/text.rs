@@ -63,7 +63,7 @@ fn perform(to: &mut Recorder<'_>, words: &[&str]) -> Step {
     let verb = words[0];
     if !FORMS.iter().any(|(name, _)| *name == verb) {
         let names: Vec<&str> = FORMS.iter().map(|(name, _)| *name).collect();
-        return to.wrong(format!("`{verb}` is no operation; there are {}", names.join(", ")));
+        return to.wrong(format!("unknown operation `{verb}`; there are: {}", names.join(", ")));
     }
     match (verb, words.len()) {
         ("load" | "flush", 2) => {
@@ -126,7 +126,7 @@ fn perform(to: &mut Recorder<'_>, words: &[&str]) -> Step {
 
 fn malformed<T>(to: &Recorder<'_>, verb: &str) -> Step<T> {
     let form = FORMS.iter().find(|(name, _)| *name == verb).map_or("", |(_, form)| form);
-    to.wrong(format!("`{verb}` is written `{form}`"))
+    to.wrong(format!("`{verb}` must be written as `{form}`"))
 }
 
 /// The operands of an operation, which are so many numbers.
@@ -149,7 +149,7 @@ fn number(to: &Recorder<'_>, word: &str) -> Step<u64> {
     };
     match read {
         Ok(number) => Ok(number),
-        Err(_) => to.wrong(format!("`{word}` is no number of 64 bits, such as 4096 or 0x1000")),
+        Err(_) => to.wrong(format!("`{word}` is not a number of 64 bits, such as 4096 or 0x1000")),
     }
 }
 
@@ -160,6 +160,6 @@ fn hex_bytes(to: &Recorder<'_>, word: &str) -> Step<Vec<u8>> {
         Some(digits) if digits.len().is_multiple_of(2) => {
             Ok(digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect())
         }
-        _ => to.wrong(format!("`{word}` is no row of bytes of two hexadecimal digits each")),
+        _ => to.wrong(format!("`{word}` must be bytes of two hexadecimal digits each")),
     }
 }

@@ -90,7 +90,7 @@ impl Pragma {
             (Some(_), None) => Pragma::Asks,
             (Some((_, same, _)), Some(value)) if same.contains(&value.as_str()) => Pragma::IsSo,
             (Some((.., reason)), _) => {
-                return Err(format!("PRAGMA {name} is not possible here: {reason}"));
+                return Err(format!("PRAGMA {name} is not supported here: {reason}"));
             }
             (None, _) if is_in(&ASK) => Pragma::Asks,
             (None, None) if is_in(&SET) || is_in(&KEPT) => Pragma::Asks,
@@ -102,7 +102,7 @@ impl Pragma {
                 let meant = meant.map_or(String::new(), |name| format!("did you mean `{name}`? "));
                 let names = names.join(", ");
                 return Err(format!(
-                    "PRAGMA {name} is not possible here; {meant}possible are {names}"
+                    "PRAGMA {name} is not supported here; {meant}supported are {names}"
                 ));
             }
         };

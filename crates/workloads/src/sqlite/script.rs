@@ -214,7 +214,7 @@ impl Script {
             }
             if statement.starts_with('.') {
                 let command = statement.split_whitespace().next().unwrap_or(statement);
-                let what = format!("`{command}` is a command of the sqlite3 shell: leave it out");
+                let what = format!("`{command}` is a command of the sqlite3 shell; leave it out");
                 return Err(self.wrong(line, what));
             }
             let complete = words::statement(statement);
@@ -243,11 +243,11 @@ impl Statement {
     fn allowed(sql: String, line: usize, may_set: bool) -> Result<Statement, String> {
         let keyword = words::word(&sql).to_ascii_uppercase();
         if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == keyword) {
-            return Err(format!("{keyword} is not possible here: {reason}"));
+            return Err(format!("{keyword} is not supported here: {reason}"));
         }
         if keyword == "EXPLAIN" && words::explained(&sql).eq_ignore_ascii_case("PRAGMA") {
-            let what = "EXPLAIN PRAGMA is not possible here: SQLite obeys some pragmas already when \
-                        it compiles them";
+            let what = "EXPLAIN PRAGMA is not supported here: SQLite obeys some pragmas already \
+                        when it compiles them";
             return Err(what.to_owned());
         }
         if keyword != "PRAGMA" {

@@ -97,7 +97,7 @@ model::params! {
         /// places. An array has none: a row is found by its number, and a new order takes the place
         /// of the one that is as many orders older as there were at the start.
         index = "hash" of Kind::NAMES;
-        /// Children of a node of a B-tree at most (PMDK's btree_map: 8).
+        /// The most children of a node of a B-tree (PMDK's btree_map: 8).
         order = 8 in 4..=128;
     }
 }

@@ -36,14 +36,14 @@ model::params! {
         /// Whether all cores are clients of one database, as in STAMP, or each has a database of
         /// its own and takes no lock.
         shared = "shared" of ["private", "shared"];
-        /// Rows that a reservation looks at, or that an update changes, at most (WHISPER: `-n1`).
+        /// The most rows that a reservation looks at, or that an update changes (WHISPER: `-n1`).
         queries = 1 in 1..=64;
         /// The share of each table that is asked for, in percent (WHISPER: `-q80`).
         query_range = 80 in 1..=100;
         /// Whether every action is a reservation, as in WHISPER's tree, or STAMP's mix.
         actions = "reserve" of ["reserve", "mixed"];
-        /// Of a hundred mixed actions, those that are reservations; half of the others delete a
-        /// customer and half change the tables (WHISPER: `-u99`, which leaves one, a deletion).
+        /// Reservations in a hundred mixed actions; half of the others delete a customer and half
+        /// change the tables (WHISPER: `-u99`, which leaves one, a deletion).
         user_percent = 99 in 0..=100;
     }
 }

@@ -162,7 +162,8 @@ fn flushes_and_fences_may_be_left_out_with_those_of_the_same_comment() {
         assert_eq!(
             refused(&format!("leave_out={line}"), 1, text),
             format!(
-                "mine.trace, line {line}: what is left out is a flush or a fence behind `measured`, \
+                "mine.trace, line {line}: only a flush or a fence after `measured` can be left \
+                 out, \
                  and there is none"
             )
         );
@@ -269,7 +270,7 @@ fn threads_of_a_copy_share_its_memory_and_its_locks() {
         assert_eq!(notes.last().is_some_and(|last| last.starts_with("store v0 ")), core % 2 == 1);
     }
     let refusal = refused("", 3, &text);
-    assert!(refusal.contains("ask for --cores 2"), "{refusal}");
+    assert!(refusal.contains("use --cores 2"), "{refusal}");
 }
 
 #[test]
@@ -332,7 +333,8 @@ fn a_store_log_is_the_same_as_its_trace() {
                |setup.BEGIN|STORE;0x4000000;0x102;0x8|setup.END|tx.BEGIN|STORE;0x4001008;0xff;0x1;on_STOP;g\
                |STORE;0x4000020;0x11000000000000000022;0x10|tx.END|FLUSH;0x4000000;0x80|FENCE\
                |REGISTER_FILE;/mnt/pool;0x4000000;0x2000;0x0|STOP\n==12== Number of stores: 3\n";
-    let text = "region 0x4000000 0x2000\nmark a\nstore 0x4000000 0x102\nmark b\nbegin\nstore 0x4001008 255 1\n\
+    let text = "region 0x4000000 0x2000\nmark a\nstore 0x4000000 0x102\nmark b\nbegin\nstore \
+     0x4001008 255 1\n\
                 bytes 0x4000020 22000000000000000011000000000000\ncommit\nflush 0x4000000 0x80\n\
                 fence\n";
     let mut benches = [log, text].map(|text| bench(1, text));
@@ -361,74 +363,68 @@ const WRONG: &[(&str, &str)] = &[
     ("# nothing\nstore 0 1\nmeasured\n", "mine.trace: there is nothing to measure"),
     (
         "\nstroe 0 1",
-        "mine.trace, line 2: `stroe` is no operation; there are region, measured, interleaved, \
-         thread, load, store, bytes, ntstore, flush, order, fence, mark, work, begin, commit, abort, lock, unlock",
+        "mine.trace, line 2: unknown operation `stroe`; there are: region, measured, interleaved, \
+         thread, load, store, bytes, ntstore, flush, order, fence, mark, work, begin, commit, \
+          abort, lock, unlock",
     ),
-    ("load", "mine.trace, line 1: `load` is written `load ADDRESS [BYTES]`"),
-    ("fence 1", "mine.trace, line 1: `fence` is written `fence`"),
-    ("store 1", "mine.trace, line 1: `store` is written `store ADDRESS VALUE [BYTES]`"),
-    ("mark", "mine.trace, line 1: `mark` is written `mark TEXT`"),
+    ("load", "mine.trace, line 1: `load` must be written as `load ADDRESS [BYTES]`"),
+    ("fence 1", "mine.trace, line 1: `fence` must be written as `fence`"),
+    ("store 1", "mine.trace, line 1: `store` must be written as `store ADDRESS VALUE [BYTES]`"),
+    ("mark", "mine.trace, line 1: `mark` must be written as `mark TEXT`"),
     (
         "mark a\nmeasured\nfence",
-        "mine.trace, line 1: `mark` is behind `measured`: what is before is only stored",
+        "mine.trace, line 1: `mark` must come after `measured`; before it there may only be stores",
     ),
-    ("load x", "mine.trace, line 1: `x` is no number of 64 bits, such as 4096 or 0x1000"),
-    ("load -8", "mine.trace, line 1: `-8` is no number of 64 bits, such as 4096 or 0x1000"),
-    ("load 0 0", "mine.trace, line 1: the number of bytes is 0, and not from 1 to 4096"),
+    ("load x", "mine.trace, line 1: `x` is not a number of 64 bits, such as 4096 or 0x1000"),
+    ("load -8", "mine.trace, line 1: `-8` is not a number of 64 bits, such as 4096 or 0x1000"),
+    ("load 0 0", "mine.trace, line 1: the number of bytes must be from 1 to 4096, not 0"),
     (
         "work 1000000000000\nwork 1000000000001",
-        "mine.trace, line 2: the number of instructions is 1000000000001, and not from 0 to \
-         1000000000000",
+        "mine.trace, line 2: the number of instructions must be from 0 to 1000000000000, not \
+         1000000000001",
     ),
-    ("store 0 1 9", "mine.trace, line 1: the number of bytes is 9, and not from 1 to 8"),
-    ("store 0 ? 4097", "mine.trace, line 1: the number of bytes is 4097, and not from 1 to 4096"),
-    ("store 0 256 1", "mine.trace, line 1: `256` does not fit into 1 byte"),
-    ("store 0 0x10000 2", "mine.trace, line 1: `0x10000` does not fit into 2 bytes"),
-    ("bytes 0 abc", "mine.trace, line 1: `abc` is no row of bytes of two hexadecimal digits each"),
-    (
-        "bytes 0 0x12",
-        "mine.trace, line 1: `0x12` is no row of bytes of two hexadecimal digits each",
-    ),
-    ("ntstore 4 1", "mine.trace, line 1: `ntstore` is of an aligned word of 8 bytes"),
-    ("begin\nntstore 8 1", "mine.trace, line 2: `ntstore` is outside of transactions"),
+    ("store 0 1 9", "mine.trace, line 1: the number of bytes must be from 1 to 8, not 9"),
+    ("store 0 ? 4097", "mine.trace, line 1: the number of bytes must be from 1 to 4096, not 4097"),
+    ("store 0 256 1", "mine.trace, line 1: `256` does not fit in 1 byte"),
+    ("store 0 0x10000 2", "mine.trace, line 1: `0x10000` does not fit in 2 bytes"),
+    ("bytes 0 abc", "mine.trace, line 1: `abc` must be bytes of two hexadecimal digits each"),
+    ("bytes 0 0x12", "mine.trace, line 1: `0x12` must be bytes of two hexadecimal digits each"),
+    ("ntstore 4 1", "mine.trace, line 1: `ntstore` must be to an aligned word of 8 bytes"),
+    ("begin\nntstore 8 1", "mine.trace, line 2: `ntstore` must be outside of transactions"),
     ("begin\nwork 1\nbegin", "mine.trace, line 3: the transaction of line 1 has not ended"),
     ("commit", "mine.trace, line 1: `commit` ends a transaction, and none has begun"),
     ("begin\nstore 0 1", "mine.trace, line 1: thread 0 never ends the transaction"),
-    ("begin\nlock 1", "mine.trace, line 2: locks are taken before a transaction begins"),
+    ("begin\nlock 1", "mine.trace, line 2: a lock must be taken before a transaction begins"),
     (
         "lock 1\nbegin\nunlock 1",
-        "mine.trace, line 3: locks are given back after the transaction has ended",
+        "mine.trace, line 3: a lock must be released after the transaction has ended",
     ),
-    ("lock 1", "mine.trace, line 1: lock 1 is never given back"),
-    ("unlock 1", "mine.trace, line 1: lock 1 is given back, and was not taken"),
+    ("lock 1", "mine.trace, line 1: lock 1 is never released"),
+    ("unlock 1", "mine.trace, line 1: lock 1 is released, but was not taken"),
     (
         "lock 2\nlock 2",
-        "mine.trace, line 2: lock 2 is taken behind lock 2: locks are taken in the order of their \
-         numbers, so that no two threads wait for each other",
+        "mine.trace, line 2: lock 2 is taken after lock 2; locks must be taken in the order of \
+         their numbers, so that no two threads wait for each other",
     ),
     (
         "interleaved\nlock 0\nwork 1\nthread 1\nlock 0\nunlock 0\nthread 0\nunlock 0",
-        "mine.trace, line 5: lock 0 is taken while thread 0 has it, from line 2 on: in the order \
+        "mine.trace, line 5: lock 0 is taken while thread 0 has held it since line 2: in the order \
          of the file no thread could go on",
     ),
-    ("lock 65536", "mine.trace, line 1: the lock's number is 65536, and not from 0 to 65535"),
-    ("thread 64", "mine.trace, line 1: the thread's number is 64, and not from 0 to 63"),
-    (
-        "thread 1\nload 0",
-        "mine.trace has a thread 1 and no thread 0: threads are numbered from 0 on",
-    ),
+    ("lock 65536", "mine.trace, line 1: the lock's number must be from 0 to 65535, not 65536"),
+    ("thread 64", "mine.trace, line 1: the thread's number must be from 0 to 63, not 64"),
+    ("thread 1\nload 0", "mine.trace has a thread 1 but no thread 0; number threads from 0 up"),
     (
         "load 0\nmeasured\nload 0",
-        "mine.trace, line 1: `load` is behind `measured`: what is before is \
-                                  only stored",
+        "mine.trace, line 1: `load` must come after `measured`; before it there may only be stores",
     ),
-    ("thread 0\nmeasured\nload 0", "mine.trace, line 1: threads begin behind `measured`"),
-    ("measured\nload 0\nmeasured", "mine.trace, line 3: `measured` is there twice"),
-    ("region 8 64\nload 8", "mine.trace, line 1: a region is whole lines of 64 bytes"),
-    ("region 64 0\nload 8", "mine.trace, line 1: a region is whole lines of 64 bytes"),
+    ("thread 0\nmeasured\nload 0", "mine.trace, line 1: threads must begin after `measured`"),
+    ("measured\nload 0\nmeasured", "mine.trace, line 3: `measured` may appear only once"),
+    ("region 8 64\nload 8", "mine.trace, line 1: a region must be whole lines of 64 bytes"),
+    ("region 64 0\nload 8", "mine.trace, line 1: a region must be whole lines of 64 bytes"),
     (
         "region 0 0x300000000000000\nload 8",
-        "mine.trace, line 1: the region does not end within 57 bits of addresses",
+        "mine.trace, line 1: the region must end within 57 bits of addresses",
     ),
     ("region 0 128\nregion 64 64\nload 8", "mine.trace, line 2: the region overlaps another one"),
     ("region 64 64\nload 0x78 16", "mine.trace, line 2: 16 bytes at 0x78 are partly in a region"),
@@ -442,8 +438,11 @@ const WRONG: &[(&str, &str)] = &[
         "==1== START|STORE;0x0;0x1;0x8|FLUSH;0x0;0x4",
         "mine.trace, operation 2: the log ends there without `STOP`, so the rest of it is missing",
     ),
-    ("START|STORE;0x0;0x1ff;0x1|STOP", "mine.trace, operation 1: `0x1ff` does not fit into 1 byte"),
-    ("START|FENCE|STORE;0x0;g;0x1|STOP", "mine.trace, operation 2: `g` is no hexadecimal number"),
+    ("START|STORE;0x0;0x1ff;0x1|STOP", "mine.trace, operation 1: `0x1ff` does not fit in 1 byte"),
+    (
+        "START|FENCE|STORE;0x0;g;0x1|STOP",
+        "mine.trace, operation 2: `g` is not a hexadecimal number",
+    ),
     (
         "START|STORE;0x0;0x1|STOP",
         "mine.trace, operation 1: `STORE;0x0;0x1` is no operation of a store \
@@ -452,11 +451,11 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "START|FLUSH;0xx;0x1|STOP",
-        "mine.trace, operation 1: `0xx` is no hexadecimal number of 64 bits",
+        "mine.trace, operation 1: `0xx` is not a hexadecimal number of 64 bits",
     ),
     (
         "START|FENCE|REGISTER_FILE;pool|STOP",
-        "mine.trace, operation 2: `REGISTER_FILE` has a name, an address and a size",
+        "mine.trace, operation 2: `REGISTER_FILE` must have a name, an address and a size",
     ),
 ];
 
@@ -478,9 +477,9 @@ fn what_two_threads_store_to_has_a_lock_in_common() {
     let said = refused("", 2, &pair("1 2", "3"));
     assert_eq!(
         said,
-        "mine.trace, line 12: thread 1 stores to a line to which thread 0 does in line 5, both in \
-         transactions and with no lock in common: take one, or, for a design that logs words, --set \
-         workload.lock_grain=word"
+        "mine.trace, line 12: thread 1 stores to a line to which thread 0 also stores in line \
+         5, both in transactions without a common lock; take one, or, for a design that logs \
+         words, --set workload.lock_grain=word"
     );
     let words = "lock_grain=word";
     for (settings, text, right) in [
@@ -528,8 +527,8 @@ fn what_is_interleaved_goes_on_in_the_order_of_the_file_once() {
     assert_eq!(of(&mut bench, 2), ended(&["turn 3", "work 5", "begin", "commit"]));
     assert_eq!(
         refused("", 6, text),
-        "what is `interleaved` is of one copy of the trace's memory, and 6 cores have 2: ask for \
-         --cores 3"
+        "an `interleaved` trace works with one copy of the trace's memory, and 6 cores have 2; \
+         use --cores 3"
     );
 }
 
@@ -554,7 +553,8 @@ fn transactions_that_were_interleaved_need_no_lock_unless_they_overlap() {
     };
     bench(2, &trace("commit", ""));
     let said = refused("", 2, &trace("", "commit"));
-    let expect = "mine.trace, line 10: thread 1 stores to a line to which thread 0 does in line 6";
+    let expect = "mine.trace, line 10: thread 1 stores to a line to which thread 0 also stores in \
+                  line 6";
     assert!(said.starts_with(expect), "{said}");
 }
 

@@ -453,7 +453,7 @@ fn bad_scripts_are_refused_by_line() {
         ),
         ("SELECT 1;\nSELECT 'a", "line 2: the statement that begins here does not end"),
         ("SELECT 1;\nSELECT ';;;\n;", "line 2: the statement that begins here does not end"),
-        ("SELECT 1;\n.print it's", "line 2: `.print` is a command of the sqlite3 shell: leave it"),
+        ("SELECT 1;\n.print it's", "line 2: `.print` is a command of the sqlite3 shell; leave it"),
         ("SELECT 1;\nSELECT 1 +", "line 2: incomplete input"),
         ("INSERT INTO t\n-- measured\nVALUES (1);", "line 1: incomplete input"),
         ("SELECT 1;\nSELECT '\0';", "line 2: a zero byte; a script is plain text in UTF-8"),
@@ -461,7 +461,7 @@ fn bad_scripts_are_refused_by_line() {
         ("BEGIN;\nCREATE TABLE t (k);", "line 1: the transaction that begins here does not end"),
         ("SELECT :key;", "line 1: unknown parameter `:key`; a statement has `:random`, `:n`,"),
         ("SELECT ?;", "line 1: unknown parameter `?`; "),
-        ("ATTACH 'x' AS x;", "line 1: ATTACH is not possible here: a commit that spans two files"),
+        ("ATTACH 'x' AS x;", "line 1: ATTACH is not supported here: a commit that spans two files"),
         ("SELECT 1;\nVACUUM;", "line 2: VACUUM is not possible here"),
         ("\u{feff}VACUUM; SELECT 1;", "line 1: VACUUM is not possible here"),
         (" \x0b/*/ */ VACUUM; SELECT 1;", "line 1: VACUUM is not possible here"),
@@ -545,7 +545,7 @@ fn pragmas_that_are_not_possible_are_refused_with_the_reason() {
         ("PRAGMA Locking_Mode=EXCLUSIVE; SELECT 1;", "line 1: PRAGMA locking_mode is not possible"),
         (
             "PRAGMA mmap_size(9); SELECT 1;",
-            "line 1: PRAGMA mmap_size is not possible here: a mapped",
+            "line 1: PRAGMA mmap_size is not supported here: a mapped",
         ),
         ("PRAGMA page_size = 8192; SELECT 1;", "not possible here: pages have 4096 bytes"),
         ("PRAGMA cache_size = -2000; SELECT 1;", "not possible here: set workload.cache_pages"),
@@ -558,7 +558,7 @@ fn pragmas_that_are_not_possible_are_refused_with_the_reason() {
         ("PRAGMA application_id = 5; SELECT 1;", "the workload signs its databases with it"),
         (
             "PRAGMA wal_checkpoint; SELECT 1;",
-            "line 1: PRAGMA wal_checkpoint is not possible here; possible are ",
+            "line 1: PRAGMA wal_checkpoint is not supported here; supported are ",
         ),
         ("PRAGMA foreign_key = 1;", "did you mean `foreign_keys`? possible are foreign_keys, fore"),
         (

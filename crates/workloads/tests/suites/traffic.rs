@@ -355,28 +355,58 @@ fn errors_in_property_files_name_file_line_and_what_was_expected() {
             "mix, line 1: expected `name=value`, a comment or nothing, not",
         ),
         ("fieldcount=5\n\nfieldlength \\\n\t= \\\n many", "mix, line 3: `fieldlength` is a whole"),
-        ("# one\\\nfieldcount=0", "mix, line 2: `fieldcount` is a whole number from 1 to 1024"),
+        (
+            "# one\\\nfieldcount=0",
+            "mix, line 2: `fieldcount` must be a whole number from 1 to 1024",
+        ),
         (
             "fieldcount=5\\\\\nfieldlength=1",
-            "mix, line 1: `fieldcount` is a whole number from 1 to",
+            "mix, line 1: `fieldcount` must be a whole number from 1 to",
         ),
-        ("minscanlength=0", "mix, line 1: `minscanlength` is a whole number from 1 to"),
+        ("minscanlength=0", "mix, line 1: `minscanlength` must be a whole number from 1 to"),
         (
             "minscanlength=6\nmaxscanlength=5",
-            "mix: `minscanlength` is 6, which is more than `maxscanlength`, 5",
+            "mix: `minscanlength` must not be above `maxscanlength`, 5; it is 6",
         ),
-        ("recordcount=many", "mix, line 1: `recordcount` is a whole number from 1 to"),
-        ("\n\nrecordcount=0", "mix, line 3: `recordcount` is a whole number from 1 to"),
-        ("fieldlength=", "mix, line 1: `fieldlength` is a whole number from 1 to 65536, not ``"),
-        ("readproportion=-1", "mix, line 1: `readproportion` is a number from 0 to 1000000000, no"),
-        ("scanproportion=NaN", "mix, line 1: `scanproportion` is a number from 0 to 1000000000"),
-        ("scanproportion=Infinity", "mix, line 1: `scanproportion` is a number from 0 to 10000000"),
-        ("requestdistribution=zipf", "mix, line 1: `requestdistribution` is `uniform`, `zipfian`"),
-        ("readallfields=yes", "mix, line 1: `readallfields` is `true` or `false`, not `yes`"),
+        ("recordcount=many", "mix, line 1: `recordcount` must be a whole number from 1 to"),
+        ("\n\nrecordcount=0", "mix, line 3: `recordcount` must be a whole number from 1 to"),
+        (
+            "fieldlength=",
+            "mix, line 1: `fieldlength` must be a whole number from 1 to 65536, not ``",
+        ),
+        (
+            "readproportion=-1",
+            "mix, line 1: `readproportion` must be a number from 0 to 1000000000, no",
+        ),
+        (
+            "scanproportion=NaN",
+            "mix, line 1: `scanproportion` must be a number from 0 to 1000000000",
+        ),
+        (
+            "scanproportion=Infinity",
+            "mix, line 1: `scanproportion` must be a number from 0 to 10000000",
+        ),
+        (
+            "requestdistribution=zipf",
+            "mix, line 1: `requestdistribution` must be `uniform`, \
+         `zipfian`",
+        ),
+        ("readallfields=yes", "mix, line 1: `readallfields` must be `true` or `false`, not `yes`"),
         ("fieldlengthdistribution=zipfian", "mix, line 1: `fieldlengthdistribution` can only be"),
-        ("fieldlengthdistributon=zipfian", "mix, line 1: `fieldlengthdistributon` is no property"),
-        ("readproporton=1", "mix, line 1: `readproporton` is no property; did you mean `readprop"),
-        ("readModifyWriteProportion=1", "mix, line 1: `readModifyWriteProportion` is no property;"),
+        (
+            "fieldlengthdistributon=zipfian",
+            "mix, line 1: unknown property \
+         `fieldlengthdistributon`",
+        ),
+        (
+            "readproporton=1",
+            "mix, line 1: unknown property `readproporton`; did you mean `readprop",
+        ),
+        (
+            "readModifyWriteProportion=1",
+            "mix, line 1: unknown property \
+         `readModifyWriteProportion`;",
+        ),
         ("recordcount 9\nread half", "mix, line 2: expected `name=value`, not `read half`"),
         ("=5", "mix, line 1: expected a name before `=`"),
         ("readproportion=0\nupdateproportion=0", "mix: the proportions of all operations are 0"),
@@ -397,8 +427,7 @@ fn a_setting_of_what_the_property_file_decides_is_refused() {
     for (name, value) in
         [("fieldcount", 3), ("fieldlength", 9), ("read_percent", 50), ("update", 1)]
     {
-        let told =
-            format!("workload.{name} does nothing beside a property file: change mix instead");
+        let told = format!("workload.{name} does nothing with a property file: change mix instead");
         let stop = made((name, value), "");
         assert!(matches!(&stop, Some(Stop::Input(error)) if *error == told), "{name}: {stop:?}");
     }
