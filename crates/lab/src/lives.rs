@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use designs::Order;
-use model::crash::{Campaign, Check, Points};
-use model::engine::{Control, Crashes, Failure, Run};
+use model::crash::{Campaign, Check, Crashes, Points};
+use model::engine::{Control, Failure, Run};
 use model::image::{Cut, Remains};
 use model::oracle::{Promises, Violation};
 use model::units::{Cycle, mix};

@@ -9,18 +9,17 @@ use std::sync::{Arc, Mutex};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::checker::{Checker, Shown};
 use crate::config::Config;
 use crate::contents::Contents;
 use crate::crash::versions::Versions;
-use crate::crash::{Booted, Campaign, Probe, Recovery, Saved};
+use crate::crash::{Booted, Campaign, Crashes, Probe};
 use crate::design::{Card, Design, Durability, Library, Model, Setup, Shape, System};
 use crate::epochs::{self, Epochs};
 use crate::firmware::{Firmware, Fixed};
 use crate::host_stack::OnHost;
 use crate::image::{Image, PowerLoss, Remains};
 use crate::machine::{CutBefore, Machine};
-use crate::oracle::{Oracle, Promises, Violation};
+use crate::oracle::Oracle;
 use crate::persistency::Persistency;
 use crate::report::Report;
 use crate::timeline::{Asked, Recorded};
@@ -122,43 +121,6 @@ pub struct Outcome {
     pub crashes: Option<Crashes>,
     /// The timeline that was recorded, if one was asked for.
     pub timeline: Option<Recorded>,
-}
-
-/// What a crash campaign found.
-#[derive(Clone, Debug, Default)]
-pub struct Crashes {
-    /// Crash points of the run, whether the power was cut there or not.
-    pub passed: u64,
-    /// Power failures.
-    pub points: u64,
-    /// Power failures during recovery.
-    pub nested_points: u64,
-    /// Whether an image could have been wrong
-    /// ([`has_something_to_check`](Probe::has_something_to_check)).
-    pub checked: bool,
-    /// For each core, what was acknowledged, and announced as durable, by the end of the run.
-    pub promises: Vec<Promises>,
-    /// What the design saved at the power failures.
-    pub saved: Saved,
-    /// How much recovery read and wrote.
-    pub recovery: Recovery,
-    /// Writes under way at power failures that arrived in the order of timing alone
-    /// ([`Probe::untried`]).
-    pub untried: u64,
-    /// What the workload's checker was asked about, if it has one.
-    pub checker: Option<Shown>,
-    /// What was wrong after power failures.
-    pub violations: Vec<Violation>,
-    /// The recovered images that were kept, in the order of their crash points.
-    pub kept: Vec<Remains>,
-    /// Images that were checked, if the order of stores was.
-    pub images: u64,
-    /// Power failures that may leave more images than were checked.
-    pub sampled: u64,
-    /// Whether the image that was asked about was allowed, if the order of stores was checked.
-    pub allowed: bool,
-    /// Whether that image was seen.
-    pub seen: bool,
 }
 
 /// Why a run could not be made.
@@ -316,31 +278,9 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     drop(threads);
     let machine = shared.machine();
     let report = machine.report(cancelled);
-    let crashes = machine.probe.take().map(|probe| crashes(*probe, &*workload));
+    let crashes = machine.probe.take().map(|probe| probe.finish());
     let timeline = machine.take_timeline();
     Ok(Outcome { report, crashes, timeline })
-}
-
-/// Collects what a campaign found.
-fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
-    let stores = probe.stores.as_ref();
-    Crashes {
-        promises: probe.oracle.promises(),
-        passed: probe.passed,
-        points: probe.points,
-        nested_points: probe.nested_points,
-        checked: probe.has_something_to_check(),
-        saved: probe.saved,
-        recovery: probe.recovery,
-        untried: probe.untried,
-        checker: workload.checker().map(Checker::shown),
-        images: stores.map_or(0, |stores| stores.images),
-        sampled: stores.map_or(0, |stores| stores.sampled),
-        allowed: stores.is_some_and(|stores| stores.allowed),
-        seen: stores.is_some_and(|stores| stores.seen),
-        violations: probe.violations,
-        kept: probe.keeper.kept(),
-    }
 }
 
 /// Makes the probe of a campaign over a machine with these data.

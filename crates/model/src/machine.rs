@@ -552,7 +552,7 @@ impl<D: Design> Machine<D> {
         probe.pass(at, &|saved, seed, came| {
             fail(at, &self.design, &self.below, &combining, saved, seed, came)
         });
-        self.pass_on_timeline(probe.passed, at);
+        self.pass_on_timeline(probe.found.passed, at);
         self.probe = Some(probe);
     }
 
