@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::checker::{Checker, Refusal};
 use crate::config::Domain;
 use crate::contents::{Contents, View};
-use crate::design::FenceKind;
+use crate::design::{FenceKind, Model};
 use crate::firmware::Firmware;
 use crate::image::{Image, Remembered};
 use crate::oracle::{Early, Oracle, Violation};
@@ -23,7 +23,7 @@ mod nested;
 pub mod versions;
 
 use choices::Choices;
-use failure::Came;
+use failure::Arrivals;
 pub use found::{Crashes, Recovery, Saved};
 use keeper::Keeper;
 use nested::{Again, recover_to_the_end};
@@ -132,55 +132,57 @@ pub struct Probe {
 }
 
 /// What a power failure leaves of a machine before recovery: [`failure::fail`] of that machine.
-pub(crate) type Fails<'f, 'i> = dyn Fn(&mut Saved, u64, Came<'_>) -> Result<Image<'i>, String> + 'f;
+pub(crate) type Fails<'f, 'i> =
+    dyn Fn(&mut Saved, u64, Arrivals<'_>) -> Result<Image<'i>, String> + 'f;
 
 /// At one in so many power failures the workload inspects its own data whatever they left: what it
 /// stored outside of transactions is known to nobody else.
 const INSPECT_EVERY: u64 = 97;
 
 impl Probe {
-    /// A campaign that begins.
+    /// A campaign that begins. It makes no more images once `cancelled` is set: those of one crash
+    /// point may take seconds.
     pub fn new(
         campaign: Campaign,
         oracle: Oracle,
-        order: Persistency,
-        versions: Option<Versions>,
         workload: Rc<dyn Workload>,
         firmware: Rc<dyn Firmware>,
+        cancelled: Arc<AtomicBool>,
     ) -> Probe {
+        let (model, cores) = (firmware.model(), oracle.cores());
         let stores = match &campaign.check {
             Check::Transactions => None,
             Check::Stores(asked) => {
                 let changed = asked.iter().filter(|(word, is)| oracle.expected(*word) != *is);
                 Some(Stores {
-                    order,
+                    order: Persistency::new(model.unwrap_or(Model::Unordered), cores),
                     changed: changed.map(|(word, _)| *word).collect(),
                     asked: asked.clone(),
                 })
             }
         };
+        let at_fences = match model {
+            _ if workload.checker().is_none() || firmware.shape().every_cache_survives() => None,
+            Some(Model::Fenced) => Some(true),
+            Some(Model::Unordered) => Some(false),
+            _ => None,
+        };
         Probe {
-            marks: vec![0; usize::from(oracle.cores())],
+            marks: vec![0; usize::from(cores)],
             inspected: Vec::new(),
             oracle,
             stores,
-            versions,
+            versions: at_fences.map(|has_fences| Versions::new(cores, has_fences)),
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
             firmware,
-            cancelled: Arc::default(),
+            cancelled,
             next: 0,
             order: 0,
             early: Vec::new(),
             found: Crashes::default(),
         }
-    }
-
-    /// Has the campaign make no more images once `cancelled` is set: the images of one crash point
-    /// may take seconds.
-    pub fn heed(&mut self, cancelled: &Arc<AtomicBool>) {
-        self.cancelled = Arc::clone(cancelled);
     }
 
     /// Whether enough was found for the run to end, or the campaign or its checker was cancelled.
@@ -307,8 +309,9 @@ impl Probe {
             self.order = order;
             let torn = mix(seed ^ order << 48);
             self.early.clear();
-            let came = (&mut choices, &mut self.early, &mut untried);
-            match fail(&mut self.found.saved, torn, came) {
+            let early = &mut self.early;
+            let arrivals = Arrivals { choices: &mut choices, early, untried: &mut untried };
+            match fail(&mut self.found.saved, torn, arrivals) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, image),
                 Ok(mut image) => {
                     if let Some(versions) = &self.versions

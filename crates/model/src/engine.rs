@@ -10,17 +10,14 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::config::Config;
-use crate::contents::Contents;
-use crate::crash::versions::Versions;
 use crate::crash::{Booted, Campaign, Crashes, Probe};
-use crate::design::{Card, Design, Durability, Library, Model, Setup, Shape, System};
+use crate::design::{Card, Design, Library, Setup, Shape, System};
 use crate::epochs::{self, Epochs};
 use crate::firmware::{Firmware, Fixed};
 use crate::host_stack::OnHost;
 use crate::image::{Image, PowerLoss, Remains};
 use crate::machine::{CutBefore, Machine};
 use crate::oracle::Oracle;
-use crate::persistency::Persistency;
 use crate::report::Report;
 use crate::timeline::{Asked, Recorded};
 use crate::units::{CoreId, Line, Word};
@@ -78,8 +75,8 @@ pub struct Run<'a> {
     pub timeline: Option<Asked>,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
-    /// What the machine boots from, if it is not new, and the seed of the programs' random numbers.
-    pub boot: Option<(&'a Remains, u64)>,
+    /// What the machine boots from, if it is not new.
+    pub boot: Option<Boot<'a>>,
     /// Called when the measured region begins, for a caller that measures the host.
     pub started: Rc<dyn Fn()>,
     /// What the run shares with the caller that watches it.
@@ -110,6 +107,15 @@ impl<'a> Run<'a> {
             control,
         }
     }
+}
+
+/// What a machine that is not new boots from.
+#[derive(Clone, Copy, Debug)]
+pub struct Boot<'a> {
+    /// What recovery left of its last life.
+    pub remains: &'a Remains,
+    /// The seed of the programs' random numbers.
+    pub seed: u64,
 }
 
 /// What a run found.
@@ -220,9 +226,7 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     let mut workload = run.workload;
     workload.populate(&mut Pm::plain(&mut machine.below.view, CoreId(0)))?;
     let booted = match run.boot {
-        Some((remains, seed)) => {
-            Some(boot(&mut machine, stands.boot, &mut *workload, remains, seed)?)
-        }
+        Some(from) => Some(boot(&mut machine, stands.boot, &mut *workload, from)?),
         None => {
             let pm = &mut machine.below.view.pm;
             match run.campaign {
@@ -235,13 +239,13 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     };
     let workload: Rc<dyn Workload> = Rc::from(workload);
     if let Some(campaign) = run.campaign {
-        let firmware = Rc::clone(&stands.firmware);
-        let data = &machine.below.view.pm;
-        let mut probe =
-            probe(campaign, stands.card.durability, data, Rc::clone(&workload), firmware)
-                .map_err(Failure::Host)?;
-        probe.heed(&run.control.cancelled);
-        if let (Some(booted), Some((remains, _))) = (&booted, run.boot) {
+        let (data, shape) = (&machine.below.view.pm, &machine.below.shape);
+        let oracle = Oracle::new(data, run.cores, shape.log_base, stands.card.durability)
+            .map_err(Failure::Host)?;
+        let (firmware, cancelled) =
+            (Rc::clone(&stands.firmware), Arc::clone(&run.control.cancelled));
+        let mut probe = Probe::new(campaign, oracle, Rc::clone(&workload), firmware, cancelled);
+        if let (Some(booted), Some(Boot { remains, .. })) = (&booted, run.boot) {
             // If a line was moved, the physical line with its number may hold anything, so the
             // oracle compares that, too.
             for (line, _) in remains.placement().moved() {
@@ -283,34 +287,12 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     Ok(Outcome { report, crashes, timeline })
 }
 
-/// Makes the probe of a campaign over a machine with these data.
-fn probe(
-    campaign: Campaign,
-    durability: Durability,
-    data: &Contents,
-    workload: Rc<dyn Workload>,
-    firmware: Rc<dyn Firmware>,
-) -> std::io::Result<Probe> {
-    let (model, &Shape { cores, log_base, .. }) = (firmware.model(), firmware.shape());
-    let oracle = Oracle::new(data, cores, log_base, durability)?;
-    let order = Persistency::new(model.unwrap_or(Model::Unordered), cores);
-    let at_fences = match model {
-        _ if workload.checker().is_none() || firmware.shape().every_cache_survives() => None,
-        Some(Model::Fenced) => Some(true),
-        Some(Model::Unordered) => Some(false),
-        _ => None,
-    };
-    let versions = at_fences.map(|has_fences| Versions::new(cores, has_fences));
-    Ok(Probe::new(campaign, oracle, order, versions, workload, firmware))
-}
-
 /// Switches a machine on again with the image that recovery left.
 fn boot<D: Design>(
     machine: &mut Machine<D>,
     switch_on: &dyn Fn(&mut Image<'_>) -> Result<D, PowerLoss>,
     workload: &mut dyn Workload,
-    remains: &Remains,
-    seed: u64,
+    Boot { remains, seed }: Boot<'_>,
 ) -> Result<Booted, Failure> {
     let before = remains.memory().map_err(Failure::Host)?;
     let mut image = Image::over(&before).remembering();
@@ -440,6 +422,7 @@ fn repeat(program: &mut dyn Program, count: u64, port: &mut dyn Port, core: Core
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contents::Contents;
     use crate::image::Placement;
     use crate::units::{Line, Page};
 

@@ -549,8 +549,8 @@ impl<D: Design> Machine<D> {
         let combining = self.cores.iter().flat_map(|(_, core)| core.combining.gathered());
         let combining: Vec<Write> =
             combining.filter(|write| write.line.is_persistent()).cloned().collect();
-        probe.pass(at, &|saved, seed, came| {
-            fail(at, &self.design, &self.below, &combining, saved, seed, came)
+        probe.pass(at, &|saved, seed, arrivals| {
+            fail(at, &self.design, &self.below, &combining, saved, seed, arrivals)
         });
         self.pass_on_timeline(probe.found.passed, at);
         self.probe = Some(probe);

@@ -11,11 +11,20 @@ use crate::workload::Flush;
 /// The part of a run that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// A window that begins the first number of cycles after measuring does, and lasts for the
-    /// second.
-    From(u64, u64),
-    /// A window that ends at the crash point of this number, and lasts for so many cycles.
-    Until(u64, u64),
+    /// A window from some time on.
+    From {
+        /// When it begins, in cycles after measuring does.
+        after: u64,
+        /// How many cycles it lasts.
+        length: u64,
+    },
+    /// A window that ends at a crash point.
+    Until {
+        /// The number of the crash point.
+        point: u64,
+        /// How many cycles it lasts.
+        length: u64,
+    },
 }
 
 /// Something that happened.
@@ -154,11 +163,11 @@ impl Timeline {
     pub fn start(&mut self, at: Cycle) -> Part {
         self.started = at.0;
         let part = match self.asked {
-            Asked::From(after, length) => {
+            Asked::From { after, length } => {
                 let from = at.0.saturating_add(after);
                 Part { window: from..from.saturating_add(length), keeps: u64::MAX }
             }
-            Asked::Until(_, length) => Part { window: at.0..u64::MAX, keeps: length },
+            Asked::Until { length, .. } => Part { window: at.0..u64::MAX, keeps: length },
         };
         self.recorder.open(&part);
         self.window = part.window.clone();
@@ -168,7 +177,7 @@ impl Timeline {
     /// Notes that a crash point has passed. If the power fails there, that ends the window, and
     /// every recorder of the machine is to record the returned part from now on.
     pub fn pass(&mut self, point: u64, at: Cycle) -> Option<Part> {
-        let Asked::Until(wanted, length) = self.asked else { return None };
+        let Asked::Until { point: wanted, length } = self.asked else { return None };
         if point != wanted || self.cut.is_some() {
             return None;
         }
@@ -282,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_power_failure_ends_the_window() {
-        let mut timeline = Timeline::new(Asked::Until(2, 50), 1, 1, 1);
+        let mut timeline = Timeline::new(Asked::Until { point: 2, length: 50 }, 1, 1, 1);
         timeline.start(Cycle(1_000));
         let store = |n| Happening::Store(CoreId(0), Word(n), 0, 1);
         for n in 0..10 {
@@ -299,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_queues_hold_when_the_power_fails_is_what_they_hold_then() {
-        let mut timeline = Timeline::new(Asked::Until(1, 100), 1, 1, 3);
+        let mut timeline = Timeline::new(Asked::Until { point: 1, length: 100 }, 1, 1, 3);
         timeline.start(Cycle(0));
         let write = |line| Write { line, data: [0; 64], mask: 1, class: Class::Log };
         let queue = |timeline: &mut Timeline, slot, at, line| {
@@ -327,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_busy_from_its_first_write_until_it_is_forgotten() {
-        let mut timeline = Timeline::new(Asked::From(0, 100), 1, 1, 2);
+        let mut timeline = Timeline::new(Asked::From { after: 0, length: 100 }, 1, 1, 2);
         timeline.start(Cycle(0));
         let write = |line| Write { line, data: [0; 64], mask: 1, class: Class::Log };
         timeline.queue((0, 1), Cycle(5), Line(7), Some((&write(Line(7)), Some(1))));

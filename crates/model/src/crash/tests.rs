@@ -19,7 +19,7 @@ mod overtaken;
 mod told;
 
 /// A design whose recovery is the one of that number in [`RECOVERIES`], and whose stores are
-/// durable when they are visible if `VISIBLE`.
+/// durable when they are visible if `VISIBLE`, and in the order of epochs otherwise.
 struct Recovers<const HOW: usize, const VISIBLE: bool = false>;
 
 type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
@@ -175,7 +175,7 @@ impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
-    const MODEL: Option<Model> = if VISIBLE { Some(Model::Visible) } else { None };
+    const MODEL: Option<Model> = Some(if VISIBLE { Model::Visible } else { Model::Epoch });
     const TRANSLATES: bool = HOW == LOST;
     type Params = NoParams;
     type Rules = NoRules;
@@ -255,6 +255,11 @@ fn fixed<D: Design<Params = NoParams, Rules = NoRules>>(config: &Config) -> Rc<F
     Rc::new(Fixed { params: NoParams {}, rules: NoRules {}, shape: Shape::new(config, 1) })
 }
 
+/// A campaign without a workload.
+fn begin(campaign: Campaign, oracle: Oracle, firmware: Rc<dyn Firmware>) -> Probe {
+    Probe::new(campaign, oracle, Rc::new(Nothing), firmware, Arc::default())
+}
+
 /// A campaign of that seed that cuts the power once, and again during recovery if that is asked.
 fn recovered<D: Design<Params = NoParams, Rules = NoRules>>(
     config: &Config,
@@ -273,9 +278,7 @@ fn recovered<D: Design<Params = NoParams, Rules = NoRules>>(
     oracle.acknowledge(CoreId(0));
     oracle.announce(CoreId(0), TxId(1), &durable).expect("it was asked for");
     durable.set_word(MARK, 1);
-    let order = Persistency::new(Model::Unordered, 1);
-    let campaign = campaign(seed, nested);
-    let mut probe = Probe::new(campaign, oracle, order, None, Rc::new(Nothing), fixed::<D>(config));
+    let mut probe = begin(campaign(seed, nested), oracle, fixed::<D>(config));
     probe.recover(Cycle(0), Image::over(&durable));
     probe
 }
@@ -285,18 +288,14 @@ fn of_stores<const HOW: usize>(asked: &[(Word, u64)]) -> Probe {
     let zeros = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&zeros, 1, MARK.address(), Durability::None).expect("room");
     let campaign = Campaign { check: Check::Stores(asked.to_vec()), ..campaign(1, false) };
-    let order = Persistency::new(Model::Epoch, 1);
-    let firmware = fixed::<Recovers<HOW>>(&Config::default());
-    Probe::new(campaign, oracle, order, None, Rc::new(Nothing), firmware)
+    begin(campaign, oracle, fixed::<Recovers<HOW>>(&Config::default()))
 }
 
 /// A campaign that checks transactions, of which there are none.
 fn of_transactions<const HOW: usize>(seed: u64, nested: bool) -> Probe {
     let zeros = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&zeros, 1, MARK.address(), Durability::Synchronous).expect("room");
-    let order = Persistency::new(Model::Unordered, 1);
-    let firmware = fixed::<Recovers<HOW>>(&Config::default());
-    Probe::new(campaign(seed, nested), oracle, order, None, Rc::new(Nothing), firmware)
+    begin(campaign(seed, nested), oracle, fixed::<Recovers<HOW>>(&Config::default()))
 }
 
 /// No crash point comes between the store to the second word and the fence.

@@ -108,9 +108,8 @@ fn a_design_that_cannot_say_where_lines_are_is_wrong() {
 fn an_announcement_of_what_may_store_more_is_told() {
     let memory = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&memory, 1, MARK.address(), Durability::Asynchronous).expect("room");
-    let order = Persistency::new(Model::Unordered, 1);
     let firmware = fixed::<Recovers<CAREFUL>>(&Config::default());
-    let mut probe = Probe::new(campaign(1, false), oracle, order, None, Rc::new(Nothing), firmware);
+    let mut probe = begin(campaign(1, false), oracle, firmware);
     probe.oracle.begin(CoreId(0), TxId(1));
     (probe.order, probe.found.passed) = (2, 9);
     probe.announced(Cycle(3), CoreId(0), TxId(1), &memory);
@@ -128,10 +127,9 @@ fn an_announcement_of_what_may_store_more_is_told() {
 /// The images of one crash point may take longer than the caller that cancelled the campaign waits.
 #[test]
 fn a_campaign_that_is_cancelled_tells_nothing_more() {
-    let cancelled = Arc::new(AtomicBool::new(true));
     let mut probe = of_transactions::<HASTY>(1, true);
     assert!(probe.comes_to_cut());
-    probe.heed(&cancelled);
+    probe.cancelled.store(true, Ordering::Relaxed);
     assert!(!probe.comes_to_cut() && probe.is_done());
     probe.report(Cycle(0), None, "wrong".to_owned(), None);
     let durable = Contents::new(0, 4096).expect("room");
