@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::device::{Use, Write};
 use crate::meters::{Class, Stall};
-use crate::recorder::{Part, Recorder, Span, shorter};
+use crate::recorder::{Part, Record, Recorder, Span};
 use crate::units::{CoreId, Cycle, Line, PerCore, TxId, Word};
 use crate::workload::Flush;
 
@@ -263,23 +263,20 @@ impl Timeline {
     }
 
     /// Ends the timeline with the run: `others` are what the recorders of cores and banks have.
-    pub fn finish(
-        mut self,
-        now: Cycle,
-        (others, others_hold): (Vec<Span<Happening>>, Option<u64>),
-    ) -> Recorded {
+    pub fn finish(mut self, now: Cycle, mut others: Record<Happening>) -> Recorded {
         for controller in 0..self.slots.len() {
             for slot in 0..self.slots[controller].len() {
                 self.forget(controller, slot, now);
             }
         }
-        let (mut spans, holds) = self.recorder.take();
         let until = self.cut.unwrap_or(u64::MAX);
-        spans.extend(others.into_iter().filter(|span| span.from < until));
+        others.spans.retain(|span| span.from < until);
+        let mut all = self.recorder.take();
+        all.join(others);
+        let Record { mut spans, holds } = all;
         let Range { start, end } = self.window;
         spans.retain(|span| span.from < end && span.until >= start);
         spans.sort_by_key(|span| span.from);
-        let holds = shorter(holds, others_hold);
         let Timeline { started, window, cut, .. } = self;
         Recorded { started, window, ended: now.0, cut, spans, holds }
     }
@@ -300,7 +297,7 @@ mod tests {
                 assert_eq!(timeline.pass(n / 4 + 1, Cycle(1_000 + 20 * n)).is_some(), n == 7);
             }
         }
-        let recorded = timeline.finish(Cycle(2_000), (Vec::new(), None));
+        let recorded = timeline.finish(Cycle(2_000), Record::default());
         assert_eq!((recorded.window, recorded.cut), (1_090..1_141, Some(1_140)));
         let whats: Vec<_> = recorded.spans.into_iter().map(|span| span.what).collect();
         assert_eq!(whats, [store(5), store(6), store(7), Happening::PowerLoss]);
@@ -321,7 +318,7 @@ mod tests {
         queue(&mut timeline, 0, 20, 7);
         queue(&mut timeline, 2, 20, 9);
         timeline.forget(0, 0, Cycle(30));
-        let recorded = timeline.finish(Cycle(40), (Vec::new(), None));
+        let recorded = timeline.finish(Cycle(40), Record::default());
         let held: Vec<_> = recorded
             .spans
             .iter()
@@ -343,7 +340,7 @@ mod tests {
         timeline.queue((0, 1), Cycle(8), Line(7), Some((&write(Line(7)), Some(2))));
         timeline.forget(0, 1, Cycle(30));
         timeline.queue((0, 1), Cycle(40), Line(9), None);
-        let recorded = timeline.finish(Cycle(120), (Vec::new(), None));
+        let recorded = timeline.finish(Cycle(120), Record::default());
         let spans: Vec<_> =
             recorded.spans.iter().map(|span| (span.from, span.until, &span.what)).collect();
         let queued = |line, class, writes, first| {

@@ -241,15 +241,15 @@ impl<E: Copy> Controller<E> {
 
     /// Returns how busy the controller was up to `at`.
     pub(crate) fn usage_until(&self, at: Cycle) -> Usage {
-        let (pm, dram) = (self.pm.bank_use().clone(), self.dram.bank_use().clone());
+        let (pm, dram) = (self.pm.banks.counts.clone(), self.dram.banks.counts.clone());
         self.usage.until(at.0, pm, dram)
     }
 
     /// Counts anew from `at`, where the measured region begins.
     pub(crate) fn restart_usage(&mut self, at: Cycle) {
         self.usage.restart(at.0);
-        self.pm.restart_bank_use();
-        self.dram.restart_bank_use();
+        self.pm.banks.restart_counts();
+        self.dram.banks.restart_counts();
     }
 
     /// Returns how many writes wait for room.
