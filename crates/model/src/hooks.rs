@@ -15,17 +15,6 @@ pub enum Progress {
     Wait,
 }
 
-impl Progress {
-    /// Checks the answer of a hook that was called at a cycle; see [`not_before`].
-    #[inline]
-    pub(crate) fn not_before(self, design: &str, hook: &str, asked: Cycle) -> Progress {
-        if let Progress::Done(at) = self {
-            not_before(design, hook, asked, at);
-        }
-        self
-    }
-}
-
 /// Checks the answer of a hook that was called at a cycle, and returns it.
 ///
 /// # Panics

@@ -12,9 +12,10 @@ use crate::controller::{Accepted, Event, Memory, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
 use crate::crash::failure::fail;
-use crate::design::{Below, Card, Design, Setup};
+use crate::design::{Below, Card, Design, Progress, Setup};
 use crate::device::Write;
 use crate::epochs::Epochs;
+use crate::hooks::not_before;
 use crate::locks::{Locks, Turns};
 use crate::meters::Stall;
 use crate::tlb::Tlbs;
@@ -423,9 +424,19 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// Wakes cores, each once for every [`Progress::Wait`](crate::design::Progress::Wait) that a
-    /// hook answered it, in program order: a wake completes the core's open fence or commit, and a
-    /// core without one goes on.
+    /// Checks the answer of a hook that was called at `asked`, wakes the cores that the hook woke,
+    /// and returns the answer.
+    #[inline]
+    fn answered(&mut self, hook: &str, asked: Cycle, answer: Progress) -> Progress {
+        if let Progress::Done(at) = answer {
+            not_before(self.card.name, hook, asked, at);
+        }
+        self.process_wakes();
+        answer
+    }
+
+    /// Wakes cores, each once for every [`Progress::Wait`] that a hook answered it, in program
+    /// order: a wake completes the core's open fence or commit, and a core without one goes on.
     #[inline]
     fn process_wakes(&mut self) {
         if !self.below.wakes.is_empty() || !self.below.retries.is_empty() {

@@ -91,10 +91,8 @@ impl<D: Design> Machine<D> {
         let core = &self.cores[id];
         let (at, leaves) = (core.timing.clock(), core.timing.stored());
         let store = Store { core: id, tx: core.tx, word, old, new, at, leaves, past_caches: true };
-        let progress =
-            self.design.store(&store, &mut self.below).not_before(self.card.name, "store", at);
-        self.process_wakes();
-        progress
+        let answer = self.design.store(&store, &mut self.below);
+        self.answered("store", at, answer)
     }
 
     /// Sends what any core has stored to a line past the caches, before a core stores to that line
