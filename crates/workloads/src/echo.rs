@@ -155,7 +155,7 @@ impl Workload for Echo {
             params: self.params.clone(),
             heap: self.heaps[index].clone(),
             stamps: self.stamps[index].clone(),
-            random: Random::new(self.plan.site.seed, core, Echo::ABOUT.name),
+            random: self.plan.random(core, Echo::ABOUT.name),
             numbers: Numbers::of(&self.plan, core, self.added[index]),
             lock: self.plan.lock,
             puts: Vec::new(),

@@ -146,6 +146,11 @@ impl Plan {
         (heaps, Stamps::after(self.site.cores, &seen.stamps))
     }
 
+    /// Returns the random numbers of a core's program.
+    pub fn random(&self, core: CoreId, workload: &str) -> Random {
+        Random::new(self.site.seed, core, workload)
+    }
+
     /// Returns the random numbers with which a structure is filled, different from every core's.
     pub fn filling(&self, structure: usize, workload: &str) -> Random {
         Random::new(mix(self.site.seed), CoreId(structure as u8), workload)
@@ -376,7 +381,7 @@ impl<S: Structure> Workload for Toggled<S> {
             metadata: self.metadata.clone(),
             heap: self.heaps[usize::from(core.0)].clone(),
             stamps: self.stamps[usize::from(core.0)].clone(),
-            random: Random::new(self.plan.site.seed, core, S::ABOUT.name),
+            random: self.plan.random(core, S::ABOUT.name),
             keys: Keys::of(self.params.get("distribution"), key_space),
             operations: self.params.get("operations"),
             lock: self.plan.lock,

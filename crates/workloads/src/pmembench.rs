@@ -198,7 +198,7 @@ impl<M: Map> Workload for Inserted<M> {
             marks: self.marks.clone(),
             heap: self.heaps[usize::from(core.0)].clone(),
             stamps: self.stamps[usize::from(core.0)].clone(),
-            random: Random::new(self.plan.site.seed, core, M::ABOUT.name),
+            random: self.plan.random(core, M::ABOUT.name),
             lock: self.plan.lock,
         }))
     }

@@ -101,7 +101,7 @@ impl Workload for Queue {
             list: self.lists[self.plan.structure_of(core)].clone(),
             heap: self.heaps[usize::from(core.0)].clone(),
             stamps: self.stamps[usize::from(core.0)].clone(),
-            random: Random::new(self.plan.site.seed, core, Queue::ABOUT.name),
+            random: self.plan.random(core, Queue::ABOUT.name),
             second: None,
             operations: self.params.operations,
             lock: self.plan.lock,

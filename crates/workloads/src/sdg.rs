@@ -135,7 +135,7 @@ impl Workload for Sdg {
             choice: Keys::of(self.params.distribution, 2 * self.plan.items),
             heap: self.heaps[usize::from(core.0)].clone(),
             stamps: self.stamps[usize::from(core.0)].clone(),
-            random: Random::new(self.plan.site.seed, core, Sdg::ABOUT.name),
+            random: self.plan.random(core, Sdg::ABOUT.name),
             lock: self.plan.lock,
         }))
     }

@@ -170,7 +170,7 @@ impl Workload for Ycsb {
             table: self.tables[self.plan.structure_of(core)].clone(),
             heap: self.heaps[index].clone(),
             stamps: self.stamps[index].clone(),
-            random: Random::new(self.plan.site.seed, core, Ycsb::ABOUT.name),
+            random: self.plan.random(core, Ycsb::ABOUT.name),
             numbers: Numbers::of(&self.plan, core, self.inserted[index]),
             is_shared: self.plan.lock.is_some(),
             locks: Vec::new(),

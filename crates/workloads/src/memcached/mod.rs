@@ -171,7 +171,7 @@ impl Memcached {
             params: self.params.clone(),
             heap: self.heaps[index].clone(),
             stamps: self.stamps[index].clone(),
-            random: Random::new(self.plan.site.seed, core, Memcached::ABOUT.name),
+            random: self.plan.random(core, Memcached::ABOUT.name),
             oldest,
             window: self.window(core),
             commands,

@@ -39,7 +39,6 @@ use model::workload::{About, Declared, LockId, Pm, Program, Reopens, Site, Step,
 use crate::heap::{Alignment, Heap};
 use crate::index::Kind;
 use crate::keyed::{Plan, Seen, Stamps};
-use crate::rng::Random;
 use crate::walk::Walk;
 use new_order::{Inputs, Order, Terminal};
 use schema::{Database, LINES_MAX, LINES_MIN, Loader, Scale, StockColumns};
@@ -149,7 +148,7 @@ impl Tpcc {
             inputs: Inputs::new(self.plan.site.seed, self.scale, params.remote, params.rollback),
             heap: self.heaps[index].clone(),
             stamps: self.stamps[index].clone(),
-            random: Random::new(self.plan.site.seed, core, Tpcc::ABOUT.name),
+            random: self.plan.random(core, Tpcc::ABOUT.name),
             is_shared: self.plan.lock.is_some(),
             reads_in_turn: params.item_reads == 1,
             order: Order::default(),
