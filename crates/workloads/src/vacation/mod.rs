@@ -122,7 +122,8 @@ impl Workload for Vacation {
 
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
-        (self.heaps, _) = self.plan.go_on(seed, Alignment::Line, &seen);
+        let supplies = self.plan.go_on(seed, Alignment::Line, &seen);
+        self.heaps = supplies.into_iter().map(|supply| supply.heap).collect();
         Ok(())
     }
 }
