@@ -49,7 +49,7 @@ impl<D: Design> Machine<D> {
         self.combines = true;
         // The core's own buffer for the line gathers the earlier stores and this one.
         self.send_combined_line_of(|owner| owner != id, id, line);
-        let dirty = self.below.caches.clean(line, false);
+        let dirty = self.below.caches.take_out(line);
         self.cores[id].timing.drops(line, now);
         self.tell_departures(now);
         if dirty {
