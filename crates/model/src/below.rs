@@ -3,10 +3,12 @@
 use crate::agenda::Agenda;
 use crate::caches::Caches;
 use crate::contents::View;
-use crate::controller::{Event, Memory, Notify};
+use crate::controller::Notify;
 use crate::device::Write;
+use crate::event::Event;
 use crate::hooks::Progress;
 use crate::image::{Image, PowerLoss};
+use crate::memory::Memory;
 use crate::meters::Class;
 use crate::shape::Shape;
 use crate::tlb::Tlbs;

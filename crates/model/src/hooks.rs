@@ -175,7 +175,7 @@ pub struct Fill {
     pub line: Line,
     /// Whether it comes from memory, and not from the last level. A design that keeps newer bytes
     /// of the line elsewhere reads them there
-    /// ([`Memory::read`](crate::controller::Memory::read)): beside the line, from `asked` on, or
+    /// ([`Memory::read`](crate::memory::Memory::read)): beside the line, from `asked` on, or
     /// after it, from `at` on.
     pub memory: bool,
     /// Whether the core means to write.

@@ -1,7 +1,7 @@
 //! What puts a machine's stores in order: transactions, fences and locks.
 
-use crate::controller::Event;
 use crate::design::{Abort, Design, Durability, Fence, FenceKind, Progress, Tx};
+use crate::event::Event;
 use crate::machine::Machine;
 use crate::meters::Stall;
 use crate::timeline::Happening;
