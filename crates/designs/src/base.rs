@@ -232,7 +232,7 @@ impl Base {
             self.cores[core].coming.pop_front();
             if self.params.flush_mode == AT_EACH_STORE {
                 let after = self.log.send_before(line, at, below);
-                below.caches.clean(line, true);
+                below.caches.clean(line);
                 self.homes.write(line, at, after, below);
                 *self.under_way.entry(line).or_default() += 1;
             }

@@ -14,7 +14,7 @@
 //! transaction's write of its line: that write was accepted when the transaction committed, and the
 //! entry has a slot of its own.
 //!
-//! [`Memory::reserve`]: model::controller::Memory::reserve
+//! [`Memory::reserve`]: model::memory::Memory::reserve
 
 use model::controller::Notify;
 use model::design::{

@@ -53,10 +53,10 @@ pub(crate) fn flush_to<E: Copy>(
     to: Line,
     below: &mut Below<E>,
 ) -> Progress {
-    let (keep, at) = (how == Flush::WriteBack, fence.drained);
+    let at = fence.drained;
     match line.is_persistent() {
-        true => _ = below.write_back_to(at, line, to, keep, class, Notify::Core(fence.core)),
-        false => below.flush(fence.core, at, line, keep, class),
+        true => _ = below.flush_to(at, line, to, how, class, Notify::Core(fence.core)),
+        false => below.flush(fence.core, at, line, how, class),
     }
     match how {
         Flush::EvictInOrder => below.fence(fence.core, fence.drained),

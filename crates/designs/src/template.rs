@@ -172,7 +172,7 @@ impl Design for Template {
         core.unwritten = 1;
         for line in core.lines.drain(..) {
             let tell = Notify::Design(Event::Written(tx.core));
-            core.unwritten += u64::from(below.write_back(at, line, true, Class::Data, tell));
+            core.unwritten += u64::from(below.write_back(at, line, Class::Data, tell));
             at += 1;
         }
         below.at(at, Event::Written(tx.core));

@@ -194,9 +194,7 @@ impl Design for UndoLog {
         let mut at = tx.stored;
         for line in std::mem::take(&mut log.lines) {
             let notify = Notify::Design(UndoLogEvent::WrittenBack(tx.core));
-            if self.rules.write_back_at_commit
-                && below.write_back(at, line, true, Class::Data, notify)
-            {
+            if self.rules.write_back_at_commit && below.write_back(at, line, Class::Data, notify) {
                 log.writing_back += 1;
                 self.counts.written_back += 1;
             }

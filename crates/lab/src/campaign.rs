@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use model::crash::Recovery;
-use model::engine::{Control, Crashes};
+use model::crash::{Crashes, Recovery};
+use model::engine::Control;
 use model::image::Cut;
 use model::oracle::{Early, Violation};
 use serde_json::{Value, json};

@@ -10,8 +10,8 @@ use model::contents::View;
 use model::crash::Campaign;
 use model::engine::{Control, Failure, Outcome, Run};
 use model::timeline::Asked;
-use model::units::{CoreId, Cycle, WORD_BYTES, Word};
-use model::workload::{Flush, LockId, Overwritten, Pm, Port, Ptr, Stop, Workload};
+use model::units::{CoreId, Cycle, Word};
+use model::workload::{Overwritten, Pm, Port, Ptr, Stop, Workload};
 use serde_json::{Value, json};
 
 use crate::campaign;
@@ -337,11 +337,6 @@ impl Port for Counter {
         self.overwritten.keep(word, || old);
         self.view.set_word(word, (old & !mask) | (value & mask));
     }
-    fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
-        for (place, &value) in (0..).zip(values) {
-            self.store(at.plus(place * WORD_BYTES), value, u64::MAX);
-        }
-    }
     fn begin(&mut self, abortable: bool) {
         self.overwritten.begin(abortable);
     }
@@ -350,17 +345,5 @@ impl Port for Counter {
     }
     fn abort(&mut self) {
         self.overwritten.revert(&mut self.view);
-    }
-    fn lock(&mut self, _lock: LockId) {}
-    fn unlock(&mut self, _lock: LockId) {}
-    fn work(&mut self, _instructions: u64) {}
-    fn flush(&mut self, _at: Ptr, _how: Flush) {}
-    fn order(&mut self) {}
-    fn durable(&mut self) {}
-    fn mark(&mut self) {}
-    fn take_turn(&mut self, _turn: u64) {}
-    fn pass_turn(&mut self) {}
-    fn cancelled(&self) -> bool {
-        false
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use designs::Order;
-use model::crash::{Campaign, Check, Points};
-use model::engine::{Control, Crashes, Failure, Run};
+use model::crash::{Campaign, Check, Crashes, Points};
+use model::engine::{Boot, Control, Failure, Run};
 use model::image::{Cut, Remains};
 use model::oracle::{Promises, Violation};
 use model::units::{Cycle, mix};
@@ -25,8 +25,8 @@ struct Life<'a> {
     txs: u64,
     /// The number of recovered images that are kept for later lives.
     keep: usize,
-    /// What the machine boots from, if it is not new, and the seed of its programs.
-    boot: Option<(&'a Remains, u64)>,
+    /// What the machine boots from, if it is not new.
+    boot: Option<Boot<'a>>,
 }
 
 /// One campaign over one life.
@@ -43,7 +43,7 @@ fn cut(
         nested: spec.nested,
         reorders: if resolved.checker.is_some() { REORDERS_CHECKED } else { REORDERS },
         violations_max: violations_max(spec, without),
-        seed: boot.map_or(spec.seed, |(_, seed)| seed),
+        seed: boot.map_or(spec.seed, |boot| boot.seed),
         keep,
         check: Check::Transactions,
     };
@@ -135,7 +135,7 @@ fn chosen(
     if all <= wanted {
         return Ok(Points::All);
     }
-    let seed = life.boot.map_or(spec.seed, |(_, seed)| seed);
+    let seed = life.boot.map_or(spec.seed, |boot| boot.seed);
     Ok(Points::These(spread(all, wanted, seed)))
 }
 
@@ -326,7 +326,7 @@ fn live_on(
                 let leave_it = "--lives 1 skips later lives";
                 InputError::new(format!("{error} (in life {life}: {advice}; {leave_it})"))
             };
-            let life = Life { txs, keep, boot: Some((&remains, seed)), ..*first };
+            let life = Life { txs, keep, boot: Some(Boot { remains: &remains, seed }), ..*first };
             let points = match spec.points {
                 HowMany::Some(wanted) => {
                     chosen(spec, resolved, wanted.div_ceil(BOOTS), &life, control)

@@ -98,12 +98,12 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     let line = request.address.as_deref().map(line_of).transpose()?;
     let recording = match request.event {
         Some(event) => Recording {
-            timeline: Some(Asked::Until(event, length)),
+            timeline: Some(Asked::Until { point: event, length }),
             crashes: Some(counting(&spec)),
         },
         None => {
-            let from = cycles(&request.from, "from", config)?;
-            Recording { timeline: Some(Asked::From(from, length)), crashes: None }
+            let after = cycles(&request.from, "from", config)?;
+            Recording { timeline: Some(Asked::From { after, length }), crashes: None }
         }
     };
     let mut made = make(&spec, &resolved, recording, control)?;

@@ -3,15 +3,17 @@
 use crate::agenda::Agenda;
 use crate::caches::Caches;
 use crate::contents::View;
-use crate::controller::{Event, Memory, Notify};
+use crate::controller::Notify;
 use crate::device::Write;
+use crate::event::Event;
 use crate::hooks::Progress;
 use crate::image::{Image, PowerLoss};
+use crate::memory::Memory;
 use crate::meters::Class;
 use crate::shape::Shape;
 use crate::tlb::Tlbs;
 use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Page, PerCore, TxId, WORD_BYTES};
-use crate::workload::Stop;
+use crate::workload::{Flush, Stop};
 
 /// The machine below a design: caches, controllers, and the agenda for its timed events.
 pub struct Below<E> {
@@ -147,11 +149,11 @@ impl<E: Copy> Below<E> {
     }
 
     /// Writes a line back if it is dirty. It leaves the core at `at` and passes through the caches,
-    /// and the core's next fence waits for it. The line stays in the caches if `keep`.
-    pub fn flush(&mut self, core: CoreId, at: Cycle, line: Line, keep: bool, class: Class) {
+    /// and the core's next fence waits for it.
+    pub fn flush(&mut self, core: CoreId, at: Cycle, line: Line, how: Flush, class: Class) {
         if line.is_persistent() {
-            self.write_back(at, line, keep, class, Notify::Core(core));
-        } else if self.caches.clean(line, keep) {
+            self.flush_to(at, line, line, how, class, Notify::Core(core));
+        } else if self.clean(line, how) {
             let arrival = at + (self.shape.walk - self.shape.path + self.shape.near);
             let taken = self.memory.write_volatile(arrival, line);
             self.note_taken(core, taken);
@@ -159,17 +161,10 @@ impl<E: Copy> Below<E> {
     }
 
     /// Writes a line of persistent memory back if it is dirty. It leaves a first level at `at` and
-    /// passes through the caches, and `notify` is told when its bytes are durable. Returns false if
-    /// they already are; nobody is told then.
-    pub fn write_back(
-        &mut self,
-        at: Cycle,
-        line: Line,
-        keep: bool,
-        class: Class,
-        notify: Notify<E>,
-    ) -> bool {
-        self.write_back_to(at, line, line, keep, class, notify)
+    /// passes through the caches, where it stays, and `notify` is told when its bytes are durable.
+    /// Returns false if they already are; nobody is told then.
+    pub fn write_back(&mut self, at: Cycle, line: Line, class: Class, notify: Notify<E>) -> bool {
+        self.write_back_to(at, line, line, class, notify)
     }
 
     /// Writes a line back ([`Below::write_back`]) to the physical line that holds it.
@@ -178,11 +173,23 @@ impl<E: Copy> Below<E> {
         at: Cycle,
         line: Line,
         to: Line,
-        keep: bool,
         class: Class,
         notify: Notify<E>,
     ) -> bool {
-        let dirty = self.caches.clean(line, keep);
+        self.flush_to(at, line, to, Flush::WriteBack, class, notify)
+    }
+
+    /// Writes a line back as [`Below::write_back_to`] does; it may leave the caches.
+    pub fn flush_to(
+        &mut self,
+        at: Cycle,
+        line: Line,
+        to: Line,
+        how: Flush,
+        class: Class,
+        notify: Notify<E>,
+    ) -> bool {
+        let dirty = self.clean(line, how);
         // A line that was evicted, or that another core flushed, may still be on its way. Whoever
         // waits for this write then waits for that one, too.
         if !dirty && !self.memory.is_under_way(to) {
@@ -193,6 +200,14 @@ impl<E: Copy> Below<E> {
         let walk = self.shape.walk - self.shape.path;
         self.send(at + walk, write, notify);
         true
+    }
+
+    /// Makes a line clean in the caches, or takes it out of them. Returns whether it was dirty.
+    fn clean(&mut self, line: Line, how: Flush) -> bool {
+        match how {
+            Flush::WriteBack => self.caches.clean(line),
+            Flush::Evict | Flush::EvictInOrder => self.caches.take_out(line),
+        }
     }
 
     /// Notes that a controller takes a core's write to volatile memory at `at`. The core's next

@@ -490,29 +490,21 @@ impl Caches {
         modified
     }
 
-    /// Makes a line clean in all caches, since its bytes go to memory. The line leaves the caches
-    /// unless `keep`. Returns whether it was dirty.
-    pub fn clean(&mut self, line: Line, keep: bool) -> bool {
+    /// Makes a line clean in all caches, since its bytes go to memory. Returns whether it was dirty.
+    pub fn clean(&mut self, line: Line) -> bool {
+        let Some(at) = self.llc.find(line) else { return false };
+        let dirty = self.llc.is(at, DIRTY);
+        self.llc.mark(at, DIRTY, false);
+        self.clean_above(at, line) || dirty
+    }
+
+    /// Takes a line out of all caches. Returns whether it was dirty.
+    pub fn take_out(&mut self, line: Line) -> bool {
         let Some(at) = self.llc.find(line) else { return false };
         let (sharers, mut dirty) = (self.llc.sharers[at], self.llc.is(at, DIRTY));
-        if keep {
-            self.llc.mark(at, DIRTY, false);
-        } else {
-            self.llc.remove(at, line);
-        }
+        self.llc.remove(at, line);
         for core in bits(sharers) {
-            if !keep {
-                dirty |= self.invalidate(core, line) == MODIFIED;
-                continue;
-            }
-            for cache in [&mut self.l1[core], &mut self.l2[core]] {
-                if let Some(entry) = cache.peek(line)
-                    && *entry & STATE == MODIFIED
-                {
-                    dirty = true;
-                    *entry = line.0 << 2 | EXCLUSIVE;
-                }
-            }
+            dirty |= self.invalidate(core, line) == MODIFIED;
         }
         dirty
     }
@@ -521,6 +513,16 @@ impl Caches {
     /// whether a private level had changed bytes.
     pub fn lower(&mut self, line: Line) -> bool {
         let Some(at) = self.llc.find(line) else { return false };
+        let changed = self.clean_above(at, line);
+        if changed {
+            self.llc.mark(at, DIRTY, true);
+        }
+        changed
+    }
+
+    /// Leaves clean copies above the last level, which has the line at `at`. Returns whether a
+    /// private level had changed bytes.
+    fn clean_above(&mut self, at: usize, line: Line) -> bool {
         let mut changed = false;
         for core in bits(self.llc.sharers[at]) {
             for cache in [&mut self.l1[core], &mut self.l2[core]] {
@@ -531,9 +533,6 @@ impl Caches {
                     *entry = line.0 << 2 | EXCLUSIVE;
                 }
             }
-        }
-        if changed {
-            self.llc.mark(at, DIRTY, true);
         }
         changed
     }

@@ -1,545 +1,416 @@
-//! The memory controllers: the ordering point, through which every write becomes durable.
+//! One memory controller: its write-pending queue (WPQ), and the writes that wait for it.
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashMap;
-use slab::Slab;
-
 use crate::agenda::Agenda;
 use crate::calendar::Places;
-use crate::config::{Config, Domain};
+use crate::config::Domain;
 use crate::contents::Contents;
-use crate::device::{Dram, Pm, Read, Write};
+use crate::device::{Behind, Choice, Dram, Pm, Taken, Write};
+use crate::event::Event;
 use crate::image::apply_masked;
-use crate::timeline::Timeline;
-use crate::units::{CoreId, Cycle, LINE_BYTES, Line};
+use crate::sieve::Sieve;
+use crate::units::{CoreId, Cycle, Line, LineData};
 use crate::usage::Usage;
-use crate::wpq::{Controller, LATE_READS, Room, Sent, Slot, Unsent};
 
-mod arrivals;
-mod drain;
-mod record;
-mod room;
-
-pub use crate::wpq::{Accepted, Event, Notify};
-
-/// Memory as the caches and designs see it: all controllers, and the bytes that survive.
-pub struct Memory<E> {
-    durable: Contents,
-    controllers: Vec<Controller<E>>,
-    flights: Slab<Sent<E>>,
-    /// For each line with writes on the way from the caches: when the last of them arrives.
-    arrivals: FxHashMap<Line, Cycle>,
-    interleave: u64,
-    wpq: usize,
-    high: usize,
-    low: usize,
-    burst: u64,
-    first_ready: bool,
-    frontend: u64,
-    backend: u64,
-    writebacks: usize,
-    /// The most cycles that jitter adds to a write's way.
-    jitter: u64,
-    /// The time before which no request asks for banks and buses any more.
-    now: u64,
-    domain: Domain,
-    /// Lines that a design gave since the last [`Memory::take_given`].
-    given: Vec<Line>,
-    /// Cores whose write-combining buffer was accepted, until [`Memory::take_combined`] names them.
-    combined: Vec<CoreId>,
-    /// The number of the design's events that wait for room, over all controllers.
-    designs_waiting: usize,
-    /// The number of writes sent so far.
-    sent: u64,
-    /// The record of what happens and when, if the run keeps a timeline.
-    pub timeline: Option<Box<Timeline>>,
+/// The part that is told when a write is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notify<E> {
+    /// None: nothing waits for the write.
+    Nobody,
+    /// A core, whose next fence waits for the write.
+    Core(CoreId),
+    /// A core, whose next fence waits for the write, and whose write-combining buffer is in use
+    /// until a controller has accepted the write.
+    Combining(CoreId),
+    /// The design, which has this event in the same moment: no other event comes between.
+    Design(E),
 }
 
-impl<E: Copy> Memory<E> {
-    /// Returns controllers with empty queues over memories of zeros.
-    ///
-    /// # Errors
-    /// When the host has no address space for the memories.
-    pub fn new(config: &Config) -> std::io::Result<Memory<E>> {
-        let settings = &config.controller;
-        let domain = config.domain();
-        let share = |percent: u64| (settings.wpq * percent / 100) as usize;
-        let controller = || -> std::io::Result<Controller<E>> {
-            let before = [0; LINE_BYTES as usize];
-            let slot = Slot { write: None, before, notify: Vec::new(), programming: None };
-            Ok(Controller {
-                pm: Pm::new(config, domain == Domain::Media)?,
-                dram: Dram::new(config),
-                slots: vec![slot; settings.wpq as usize],
-                free: (0..settings.wpq as usize).rev().collect(),
-                unsent: Unsent::default(),
-                waiting: VecDeque::new(),
-                reserved: Vec::new(),
-                reads: Places::new(settings.read_queue),
-                late_reads: Vec::new(),
-                late_reads_max: LATE_READS,
-                draining: false,
-                drained: 0,
-                drain_at: None,
-                ready_at: Cycle(0),
-                waits_for_bank: false,
-                leaving: None,
-                beside: 0,
-                cores_waiting: Vec::new(),
-                designs_waiting: VecDeque::new(),
-                usage: Usage::new(settings.wpq),
-            })
-        };
-        Ok(Memory {
-            durable: Contents::new(0, config.pm.capacity)?,
-            controllers: (0..settings.count).map(|_| controller()).collect::<Result<_, _>>()?,
-            flights: Slab::new(),
-            arrivals: FxHashMap::default(),
-            interleave: settings.interleave,
-            wpq: settings.wpq as usize,
-            high: share(settings.high).max(1),
-            low: share(settings.low),
-            burst: settings.burst,
-            first_ready: settings.policy == 1,
-            frontend: config.cycles(settings.frontend),
-            backend: config.cycles(settings.backend),
-            writebacks: settings.writebacks as usize,
-            jitter: config.cycles(settings.jitter),
-            now: 0,
-            domain,
-            given: Vec::new(),
-            combined: Vec::new(),
-            designs_waiting: 0,
-            sent: 0,
-            timeline: None,
-        })
-    }
+/// A write on the way to its controller, and the part that is told when it is durable.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent<E> {
+    pub write: Write,
+    pub notify: Notify<E>,
+    /// Whether it came from the caches, whose writes of one line stay in order.
+    pub cached: bool,
+    /// When it reaches its controller, and its number among all.
+    pub at: Cycle,
+    pub number: u64,
+}
 
-    /// Makes a copy of `contents` the bytes of the memory, as if it had always held them.
-    ///
-    /// # Errors
-    /// When the host has no address space for it.
-    pub(crate) fn install(&mut self, contents: &Contents) -> std::io::Result<()> {
-        self.durable = contents.copy()?;
-        Ok(())
-    }
+/// The place of a write that a controller can accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// The slot that holds an earlier write of its line.
+    Joined(usize),
+    /// A free slot.
+    Free,
+    /// No slot: the write has no bytes.
+    None,
+}
 
-    /// Returns the bytes that survive a power failure now. Only controllers change them.
-    pub fn durable(&self) -> &Contents {
-        &self.durable
-    }
+/// An entry of the write-pending queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot<E> {
+    pub write: Option<Write>,
+    /// What the cells hold of the write's line once they hold all earlier writes of it.
+    pub before: LineData,
+    /// The parts that are told when the cells hold the write (domain `media`). In other domains
+    /// they are told on acceptance.
+    pub notify: Vec<Notify<E>>,
+    /// When the cells begin and end programming this write, if it was sent to them.
+    pub programming: Option<(u64, u64)>,
+}
 
-    /// Tells the host that a line will be written soon. It changes nothing but the host's time.
+/// The slots that have not been sent to the device, and their lines, oldest first. The slot that is
+/// sent next is nearly always among the oldest. So `take` moves the few older ones back by a place
+/// and leaves the rest where they are: `first` counts the places that are empty in front.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unsent {
+    lines: Vec<Line>,
+    slots: Vec<usize>,
+    sieve: Sieve,
+    first: usize,
+}
+
+impl Unsent {
+    /// Returns the lines of the slots.
     #[inline]
-    pub fn prefetch(&self, line: Line) {
-        self.durable.prefetch(line);
+    pub fn lines(&self) -> &[Line] {
+        &self.lines[self.first..]
     }
 
-    /// Returns the index of a line's controller.
-    pub fn controller_of(&self, line: Line) -> usize {
-        if self.controllers.len() == 1 {
-            return 0;
-        }
-        (line.address() / self.interleave % self.controllers.len() as u64) as usize
-    }
-
-    /// Sets the time to `now`: no later request asks for banks and buses before it.
+    /// Returns the number of slots.
     #[inline]
-    pub fn pass(&mut self, now: Cycle) {
-        debug_assert!(now.0 >= self.now, "time passes");
-        self.now = now.0;
+    pub fn len(&self) -> usize {
+        self.lines.len() - self.first
     }
 
-    /// Reads a line whose request reaches its controller at `at`; returns when the answer leaves.
-    pub fn read(&mut self, at: Cycle, line: Line) -> Cycle {
-        let index = self.controller_of(line);
-        let reserved = self.controllers[index].is_reserved(line);
-        self.read_from(at, line, reserved)
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    /// Reads the line from the queue or the device, although a slot may be reserved for it.
-    pub fn read_beneath(&mut self, at: Cycle, line: Line) -> Cycle {
-        self.read_from(at, line, false)
+    fn push(&mut self, line: Line, slot: usize) {
+        self.lines.push(line);
+        self.slots.push(slot);
+        self.sieve.add(line.0);
     }
 
-    fn read_from(&mut self, at: Cycle, line: Line, reserved: bool) -> Cycle {
-        let index = self.controller_of(line);
-        let controller = &mut self.controllers[index];
-        let comes = at.0 + self.frontend;
-        let (place, start) = controller.reads.first_free(comes);
-        let read = if !line.is_persistent() {
-            controller.dram.read(start, line, self.now)
-        } else if reserved || controller.holds_whole(line) {
-            controller.pm.meters.reads += 1;
-            controller.pm.meters.reads_forwarded += 1;
-            Read { start, done: start, opens: false }
-        } else {
-            controller.pm.read(start, line, self.now)
-        };
-        if read.start > comes {
-            controller.expect_read(comes, read.start, self.now);
+    /// Returns the slot of a line.
+    #[inline]
+    fn slot_of(&self, line: Line) -> Option<usize> {
+        if !self.sieve.may_hold(line.0) {
+            return None;
         }
-        let done = read.done + self.backend;
-        controller.reads.take(place, read.done);
-        let usage = &mut controller.usage;
-        let reads = if line.is_persistent() { &mut usage.pm_reads } else { &mut usage.dram_reads };
-        reads.add(done - at.0);
-        Cycle(done)
+        // Most writes that join an earlier one come soon after it.
+        let index = self.lines().iter().rposition(|&unsent| unsent == line)?;
+        Some(self.slots[self.first + index])
     }
 
-    /// Writes a line of volatile memory that reaches its controller at `at`; returns when the
-    /// controller has taken it. The write is posted: its sender waits for no more than that.
-    pub fn write_volatile(&mut self, at: Cycle, line: Line) -> Cycle {
-        let index = self.controller_of(line);
-        let taken = at + self.frontend;
-        self.controllers[index].dram.write(taken.0, line, self.now);
-        taken
-    }
-
-    /// Sends a write of the caches. It reaches its controller at `at`, but not before an earlier
-    /// write of the same line does.
-    pub fn send(
-        &mut self,
-        at: Cycle,
-        write: Write,
-        notify: Notify<E>,
-        agenda: &mut Agenda<Event<E>>,
-    ) {
-        let at = self.follow(at, write.line);
-        self.launch(at, Sent { write, notify, cached: true, at, number: 0 }, agenda);
-    }
-
-    /// Sends a write over a design's own path, so that it reaches its controller at `at`.
-    pub fn send_direct(
-        &mut self,
-        at: Cycle,
-        write: Write,
-        notify: Notify<E>,
-        agenda: &mut Agenda<Event<E>>,
-    ) {
-        self.launch(at, Sent { write, notify, cached: false, at, number: 0 }, agenda);
-    }
-
-    fn launch(&mut self, at: Cycle, mut sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {
-        self.durable.prefetch(sent.write.line);
-        self.sent += 1;
-        sent.number = self.sent;
-        let controller = self.controller_of(sent.write.line);
-        let write = self.flights.insert(sent);
-        agenda.enter(at + self.frontend, Event::Arrive { controller, write });
-    }
-
-    /// Whether a write of the line is under way, or accepted and not durable.
-    pub(crate) fn is_under_way(&self, line: Line) -> bool {
-        let controller = &self.controllers[self.controller_of(line)];
-        self.arrivals.contains_key(&line)
-            || controller.waiting.iter().any(|sent| sent.write.line == line)
-            || self.domain == Domain::Media && controller.slot_of(line).is_some()
-    }
-
-    /// Whether a write that reaches its controller now would be accepted at once.
-    pub fn has_room(&self, line: Line) -> bool {
-        let controller = &self.controllers[self.controller_of(line)];
-        controller.waiting.is_empty() && controller.room_for(line).is_some()
-    }
-
-    /// Whether an event may make something durable.
-    pub(crate) fn makes_durable(&self, event: &Event<E>) -> bool {
-        match *event {
-            Event::Arrive { controller, write } => {
-                let write = &self.flights[write].write;
-                let controller = &self.controllers[controller];
-                let is_settled = self.domain != Domain::Media || write.mask == 0;
-                controller.waiting.is_empty() && is_settled && controller.takes(write).is_some()
-            }
-            Event::Accept { .. } => self.domain != Domain::Media,
-            Event::Programmed { .. } | Event::Design(_) => true,
-            Event::Drain { .. }
-            | Event::Free { .. }
-            | Event::Acknowledge { .. }
-            | Event::Fenced { .. }
-            | Event::Announce { .. } => false,
+    /// Removes and returns the slot at `index`.
+    pub fn take(&mut self, index: usize) -> usize {
+        let at = self.first + index;
+        let (line, slot) = (self.lines[at], self.slots[at]);
+        // Most often the slot is the oldest, and none has to move.
+        for older in (self.first..at).rev() {
+            self.lines[older + 1] = self.lines[older];
+            self.slots[older + 1] = self.slots[older];
         }
+        self.first += 1;
+        if self.is_empty() || self.first == TAKEN_MAX {
+            self.lines.drain(..self.first);
+            self.slots.drain(..self.first);
+            self.first = 0;
+        }
+        self.sieve.remove(line.0);
+        slot
+    }
+}
+
+/// How many places may be empty in front before the other slots move up (ours).
+const TAKEN_MAX: usize = 64;
+
+/// The fewest late reads at which a controller drops those that have begun (ours).
+pub(crate) const LATE_READS: usize = 64;
+
+pub(crate) struct Controller<E> {
+    pub pm: Pm,
+    pub dram: Dram,
+    pub slots: Vec<Slot<E>>,
+    pub free: Vec<usize>,
+    /// The slots that have not been sent to the device.
+    pub unsent: Unsent,
+    pub waiting: VecDeque<Sent<E>>,
+    /// The lines for which a design has taken a slot, and those slots.
+    pub reserved: Vec<(Line, usize)>,
+    pub reads: Places,
+    /// For each read that had to wait: when it comes, and when it begins.
+    pub late_reads: Vec<(u64, u64)>,
+    /// The number of late reads at which the controller drops those that have begun.
+    pub late_reads_max: usize,
+    pub draining: bool,
+    pub drained: u64,
+    /// When the controller looks for a write to drain next, if it is going to.
+    pub drain_at: Option<Cycle>,
+    /// When the device can take another write.
+    pub ready_at: Cycle,
+    /// Whether `drain_at` is the time at which the chosen write's bank is idle.
+    pub waits_for_bank: bool,
+    /// The slot whose write the device has taken by the time of the next drain.
+    pub leaving: Option<usize>,
+    /// The number of a design's lines that wait beside the controller for room.
+    pub beside: usize,
+    pub cores_waiting: Vec<CoreId>,
+    pub designs_waiting: VecDeque<E>,
+    /// The controller's record of how busy it is.
+    pub usage: Usage,
+}
+
+/// A write that has just become durable.
+pub struct Accepted<E> {
+    /// Its line.
+    pub line: Line,
+    /// The part that is told.
+    pub notify: Notify<E>,
+}
+
+impl<E: Copy> Controller<E> {
+    /// Notes that slots were taken or given back at `at`.
+    #[inline]
+    pub(crate) fn note_slots(&mut self, at: Cycle) {
+        let taken = self.slots.len() - self.free.len();
+        self.usage.wpq.change(at.0, taken as u64);
     }
 
-    /// Lets a write reach its controller, which accepts it or has it wait for room.
-    pub fn arrive(
-        &mut self,
-        at: Cycle,
-        index: usize,
-        write: usize,
-        agenda: &mut Agenda<Event<E>>,
-    ) -> Option<Accepted<E>> {
-        let sent = self.flights.remove(write);
-        let line = sent.write.line;
-        if sent.cached {
-            self.came(at, line);
-        }
-        let controller = &mut self.controllers[index];
-        if controller.waiting.is_empty()
-            && let Some(room) = controller.takes(&sent.write)
+    /// Returns how busy the controller was up to `at`.
+    pub(crate) fn usage_until(&self, at: Cycle) -> Usage {
+        let (pm, dram) = (self.pm.banks.counts.clone(), self.dram.banks.counts.clone());
+        self.usage.until(at.0, pm, dram)
+    }
+
+    /// Counts anew from `at`, where the measured region begins.
+    pub(crate) fn restart_usage(&mut self, at: Cycle) {
+        self.usage.restart(at.0);
+        self.pm.banks.restart_counts();
+        self.dram.banks.restart_counts();
+    }
+
+    /// Returns how many writes wait for room.
+    #[inline]
+    pub(crate) fn backlog(&self) -> usize {
+        self.waiting.len() + self.beside
+    }
+
+    /// Returns the place of a write, if it can be accepted. A write of no bytes, which only follows
+    /// others of its line, takes no room.
+    pub(crate) fn takes(&self, write: &Write) -> Option<Room> {
+        if write.mask == 0 { Some(Room::None) } else { self.room_for(write.line) }
+    }
+
+    /// Lets a write of no bytes become durable when all earlier writes of its line are. Returns
+    /// whether they are already.
+    pub(crate) fn follow(&mut self, line: Line, notify: Notify<E>, domain: Domain) -> bool {
+        if domain == Domain::Media
+            && let Some(slot) = self.slot_of(line)
         {
-            return self.accept_sent(at, index, &sent, room, agenda);
-        }
-        controller.waiting.push_back(sent);
-        self.kick(at, index, agenda);
-        None
-    }
-
-    /// Accepts the first of the writes that wait at a controller, if there is room for it.
-    pub fn accept_waiting(
-        &mut self,
-        at: Cycle,
-        index: usize,
-        agenda: &mut Agenda<Event<E>>,
-    ) -> Option<Accepted<E>> {
-        let controller = &mut self.controllers[index];
-        let room = controller.takes(&controller.waiting.front()?.write)?;
-        let sent = controller.waiting.pop_front()?;
-        let accepted = self.accept_sent(at, index, &sent, room, agenda);
-        self.offer_room(at, index, agenda);
-        accepted
-    }
-
-    /// Gives a write to its controller in this moment if the controller has room. Returns whether
-    /// it had. A design that sits beside the controller calls this from its own events.
-    pub fn give_if_room(
-        &mut self,
-        at: Cycle,
-        write: &Write,
-        agenda: &mut Agenda<Event<E>>,
-    ) -> bool {
-        let index = self.controller_of(write.line);
-        let controller = &self.controllers[index];
-        if !controller.waiting.is_empty() {
+            self.slots[slot].notify.push(notify);
             return false;
         }
-        let Some(room) = controller.takes(write) else { return false };
-        self.accept_given(at, index, write, room, agenda);
         true
     }
 
-    fn accept_given(
-        &mut self,
-        at: Cycle,
-        index: usize,
-        write: &Write,
-        room: Room,
-        agenda: &mut Agenda<Event<E>>,
-    ) {
-        assert!(self.domain != Domain::Media, "what a controller accepts is durable");
-        self.given.push(write.line);
-        self.accept(at, index, (write, None), room, Notify::Nobody, agenda);
+    /// Returns the slot that holds the newest write of the line: the one that was not sent to the
+    /// cells, if there is one, and otherwise the one whose programming ends last.
+    pub(crate) fn slot_of(&self, line: Line) -> Option<usize> {
+        let holds = |slot: &Slot<E>| slot.write.as_ref().is_some_and(|write| write.line == line);
+        let programmed = |slot: usize| self.slots[slot].programming.map(|(_, end)| end);
+        self.joins(line).or_else(|| {
+            (0..self.slots.len())
+                .filter(|&slot| holds(&self.slots[slot]))
+                .max_by_key(|&slot| programmed(slot))
+        })
     }
 
-    /// Takes a slot of a line's controller out of the write-pending queue for a write that a design
-    /// keeps there itself: a whole line that must not reach memory yet, and from which reads are
-    /// answered. Returns false if no slot is free, or if writes wait for one. Reserved slots count
-    /// as taken when the controller decides whether it has to drain its queue.
-    pub fn reserve(&mut self, at: Cycle, line: Line, agenda: &mut Agenda<Event<E>>) -> bool {
-        let index = self.controller_of(line);
-        let controller = &mut self.controllers[index];
-        let slot = if controller.waiting.is_empty() { controller.free.pop() } else { None };
-        controller.reserved.extend(slot.map(|slot| (line, slot)));
-        controller.note_slots(at);
-        if let (Some(timeline), Some(slot)) = (&mut self.timeline, slot) {
-            timeline.queue((index, slot), at, line, None);
-        }
-        self.kick(at, index, agenda);
-        slot.is_some()
-    }
-
-    /// Counts a write that a design puts into a slot that it has reserved, in place of an older
-    /// write of the line. The new write has come over the bus like any other, and the older one
-    /// goes no further.
-    pub fn count_replaced(&mut self, write: &Write) {
-        let index = self.controller_of(write.line);
-        self.controllers[index].pm.count(write);
-    }
-
-    /// Gives back the slot that was reserved first for a line. If `write` is some write, the
-    /// controller accepts it in this moment, even if other writes wait for room.
-    ///
-    /// # Panics
-    /// When no slot is reserved for the line.
-    pub fn unreserve(
-        &mut self,
-        at: Cycle,
-        line: Line,
-        write: Option<Write>,
-        agenda: &mut Agenda<Event<E>>,
-    ) {
-        let index = self.controller_of(line);
-        let controller = &mut self.controllers[index];
-        let place = controller.reserved.iter().position(|&(other, _)| other == line);
-        let (_, slot) = controller.reserved.remove(place.expect("a slot is reserved"));
-        controller.free.push(slot);
-        controller.note_slots(at);
-        if let Some(timeline) = &mut self.timeline {
-            timeline.forget(index, slot, at);
-        }
-        if let Some(write) = &write {
-            let room = self.controllers[index].takes(write).expect("a slot was just given back");
-            self.accept_given(at, index, write, room, agenda);
-        }
-        self.offer_room(at, index, agenda);
-    }
-
-    /// Forgets which lines a design gave, when the caller has no use for them.
+    /// Returns the place of a write of the line, if there is one.
     #[inline]
-    pub(crate) fn forget_given(&mut self) {
-        self.given.clear();
+    pub(crate) fn room_for(&self, line: Line) -> Option<Room> {
+        match self.joins(line) {
+            Some(slot) => Some(Room::Joined(slot)),
+            None => (!self.free.is_empty()).then_some(Room::Free),
+        }
     }
 
-    /// Returns the lines that a design gave ([`Memory::give_if_room`]) since the last call.
-    pub fn take_given(&mut self) -> Vec<Line> {
-        std::mem::take(&mut self.given)
-    }
-
-    /// Returns a core whose write-combining buffer was accepted, once for each such buffer.
     #[inline]
-    pub(crate) fn take_combined(&mut self) -> Option<CoreId> {
-        self.combined.pop()
+    pub(crate) fn joins(&self, line: Line) -> Option<usize> {
+        self.unsent.slot_of(line)
     }
 
-    /// Accepts a write that was sent to the controller, not given to it.
-    fn accept_sent(
-        &mut self,
-        at: Cycle,
-        index: usize,
-        sent: &Sent<E>,
-        room: Room,
-        agenda: &mut Agenda<Event<E>>,
-    ) -> Option<Accepted<E>> {
-        let Sent { write, notify, at: reached, number, .. } = sent;
-        let waited = at.since(*reached + self.frontend);
-        // A write of no bytes needs no room: it only follows others.
-        if waited > 0 && write.mask != 0 {
-            self.controllers[index].usage.waited.add(waited);
-        }
-        if let Some(timeline) = &mut self.timeline {
-            timeline.arrived(index, (*reached, at), write, *number);
-        }
-        let durable = self.accept(at, index, (write, Some(*number)), room, *notify, agenda);
-        durable.then_some(Accepted { line: write.line, notify: *notify })
+    pub(crate) fn is_reserved(&self, line: Line) -> bool {
+        self.reserved.iter().any(|&(other, _)| other == line)
     }
 
-    /// Accepts a write, which has a number if it was sent. Returns whether it is durable now.
-    fn accept(
-        &mut self,
-        at: Cycle,
-        index: usize,
-        (write, number): (&Write, Option<u64>),
-        room: Room,
-        notify: Notify<E>,
-        agenda: &mut Agenda<Event<E>>,
-    ) -> bool {
-        let line = write.line;
-        let controller = &mut self.controllers[index];
-        if room == Room::None {
-            return controller.follow(line, notify, self.domain);
+    pub(crate) fn holds_whole(&self, line: Line) -> bool {
+        self.joins(line).is_some_and(|slot| {
+            self.slots[slot].write.as_ref().is_some_and(|write| write.mask == u64::MAX)
+        })
+    }
+
+    /// Records a read that comes and begins only later.
+    pub(crate) fn expect_read(&mut self, comes: u64, begins: u64, now: u64) {
+        if self.late_reads.len() >= self.late_reads_max {
+            self.late_reads.retain(|&(_, begins)| begins > now);
+            self.late_reads_max = LATE_READS.max(2 * self.late_reads.len());
         }
-        if let Notify::Combining(core) = notify {
-            self.combined.push(core);
-        }
-        controller.pm.count(write);
-        let adr = self.domain != Domain::Media;
-        let before = match adr {
-            true => {
-                let durable = self.durable.line_mut(line);
-                let before = *durable;
-                apply_masked(durable, &write.data, write.mask);
-                before
+        self.late_reads.push((comes, begins));
+    }
+
+    /// Returns when every read that has come by `at` has begun. Drops the reads that have begun by
+    /// `at`, since no later call asks about an earlier time.
+    pub(crate) fn reads_until(&mut self, at: u64) -> u64 {
+        let mut until = 0;
+        self.late_reads.retain(|&(comes, begins)| {
+            if comes <= at {
+                until = until.max(begins);
             }
-            false => controller.programming(line).unwrap_or(*self.durable.line(line)),
-        };
-        let slot = controller.place(write, &before, room);
-        if room == Room::Free {
-            controller.note_slots(at);
-        }
-        if let Some(timeline) = &mut self.timeline {
-            timeline.queue((index, slot), at, line, Some((write, number)));
-        }
-        if !adr {
-            controller.slots[slot].notify.push(notify);
-        }
-        self.kick(at, index, agenda);
-        adr
+            begins > at
+        });
+        until
     }
 
-    /// Makes a write durable that the cells hold now (domain `media`). Returns its line, and adds
-    /// its notifications to `told`, with those of the writes that joined it.
-    pub fn programmed(
+    /// Whether the controller has to drain writes before reads.
+    pub(crate) fn pressed(&self, high: usize, wpq: usize) -> bool {
+        !self.waiting.is_empty() || wpq - self.free.len() >= high
+    }
+
+    /// Puts a write into the place that was found for it, and returns its slot. `before` is what
+    /// the write's line holds without it.
+    #[inline]
+    pub(crate) fn place(&mut self, write: &Write, before: &LineData, room: Room) -> usize {
+        if let Room::Joined(slot) = room {
+            self.pm.meters.wpq_merged += 1;
+            let queued = self.slots[slot].write.as_mut().expect("a queued slot is full");
+            apply_masked(&mut queued.data, &write.data, write.mask);
+            queued.mask |= write.mask;
+            return slot;
+        }
+        let slot = self.free.pop().expect("the caller saw room");
+        self.unsent.push(write.line, slot);
+        self.pm.expect(write.line);
+        self.slots[slot].write = Some(write.clone());
+        self.slots[slot].before = *before;
+        slot
+    }
+
+    /// Returns what the cells will hold of a line once they hold all writes of it that are in the
+    /// queue; nothing if none is (domain `media`).
+    pub(crate) fn programming(&self, line: Line) -> Option<LineData> {
+        let slot = &self.slots[self.slot_of(line)?];
+        let mut held = slot.before;
+        let write = slot.write.as_ref().expect("it holds a write of the line");
+        apply_masked(&mut held, &write.data, write.mask);
+        Some(held)
+    }
+
+    /// Has the controller look for a write to drain at `at`, and not at the time set before.
+    pub(crate) fn look_again(
         &mut self,
         at: Cycle,
         index: usize,
-        slot: usize,
-        told: &mut Vec<Notify<E>>,
+        for_bank: bool,
         agenda: &mut Agenda<Event<E>>,
-    ) -> Line {
-        let entry = &mut self.controllers[index].slots[slot];
-        let write = entry.write.take().expect("a slot that is programmed holds a write");
-        told.append(&mut entry.notify);
-        apply_masked(self.durable.line_mut(write.line), &write.data, write.mask);
-        self.free(at, index, slot, agenda);
-        write.line
+    ) {
+        self.drain_at = Some(at);
+        self.waits_for_bank = for_bank;
+        agenda.enter(at, Event::Drain { controller: index });
     }
 
-    /// Returns the writes that the cells are in the middle of at `at` (domain `media`): any of a
-    /// write's words may be there. A line has at most one, since its next write waits for the bank.
-    pub fn being_programmed(&self, at: Cycle) -> impl Iterator<Item = &Write> {
-        let slots = self.controllers.iter().flat_map(|controller| &controller.slots);
-        let writes = slots
-            .filter_map(|slot| slot.programming.zip(slot.write.as_ref()))
-            .filter(|((start, end), _)| *start <= at.0 && at.0 <= *end)
-            .map(|((_, end), write)| ((write.line.0, end), write, true));
-        let mut before = None;
-        in_order(writes.collect())
-            .map(|(write, _)| write)
-            .filter(move |write| before.replace(write.line) != Some(write.line))
-    }
-
-    /// Returns the writes that are not durable, those of one line in order, each with whether
-    /// `takes` holds for all of its notifications: writes that wait for the cells (domain `media`),
-    /// and writes that no controller has accepted yet.
-    pub fn under_way(&self, takes: &dyn Fn(&Notify<E>) -> bool) -> Vec<(&Write, bool)> {
-        let is_media = self.domain == Domain::Media;
-        let slots = self.controllers.iter().flat_map(|controller| &controller.slots);
-        let queued = slots.filter(|_| is_media).filter_map(|slot| {
-            let write = slot.write.as_ref()?;
-            // A write that is under way to the cells comes before those that are not.
-            let end = slot.programming.map_or(u64::MAX, |(_, end)| end);
-            Some(((end, write.line.0), write, slot.notify.iter().all(takes)))
-        });
-        let waiting = self.controllers.iter().flat_map(|controller| &controller.waiting);
-        let flying = self.flights.iter().map(|(_, sent)| sent);
-        let flying =
-            flying.map(|sent| ((sent.at.0, sent.number), &sent.write, takes(&sent.notify)));
-        let mut under_way: Vec<(&Write, bool)> = in_order(queued.collect()).collect();
-        under_way.extend(waiting.map(|sent| (&sent.write, takes(&sent.notify))));
-        under_way.extend(in_order(flying.collect()));
-        under_way
-    }
-
-    /// Sends all queued writes to the cells, outside of time, so that they are counted.
-    pub fn settle(&mut self, now: Cycle) {
-        for controller in &mut self.controllers {
-            controller.settle(now, &self.durable);
+    /// Returns the write to send next. While a full queue is drained, writes go before reads.
+    pub(crate) fn choose(&self, at: Cycle, first_ready: bool) -> Choice {
+        match first_ready {
+            true => self.pm.first_ready(at.0, self.unsent.lines(), self.draining),
+            false => self.pm.oldest(at.0, self.unsent.lines(), self.draining),
         }
     }
-}
 
-/// The key by which a write is sorted, the write, and whether its notifications pass a test.
-type Keyed<'a> = ((u64, u64), &'a Write, bool);
+    /// Sends the chosen write to the device. Returns its slot and the device's answer.
+    fn send(&mut self, at: Cycle, choice: Choice, durable: &Contents) -> (usize, Taken) {
+        let Controller { unsent, slots, pm, .. } = self;
+        let slot = unsent.take(choice.index);
+        let Slot { write, before, .. } = &slots[slot];
+        let write = write.as_ref().expect("a queued slot is full");
+        let cells = |line| match unsent.slot_of(line) {
+            Some(slot) => slots[slot].before,
+            None => *durable.line(line),
+        };
+        let behind = Behind { lines: unsent.lines(), cells: &cells };
+        (slot, pm.write(at.0, (write, before), choice, behind, at.0))
+    }
 
-/// Returns writes in the order of their keys; writes of equal keys keep their order. The function
-/// is not generic over the design's events: one sort per design made up a fifth of all compiled
-/// code.
-fn in_order(mut writes: Vec<Keyed<'_>>) -> impl Iterator<Item = (&Write, bool)> {
-    writes.sort_by_key(|&(key, ..)| key);
-    writes.into_iter().map(|(_, write, takes)| (write, takes))
+    /// Sends all writes to the cells, outside of time, so that they are counted.
+    pub(crate) fn settle(&mut self, now: Cycle, durable: &Contents) {
+        while !self.unsent.is_empty() {
+            let (slot, _) = self.send(now, Choice::default(), durable);
+            self.slots[slot].write = None;
+        }
+        self.pm.settle(&|line| *durable.line(line), now.0);
+    }
+
+    /// Sends one write to the device and returns when the next one may follow.
+    pub(crate) fn send_one(
+        &mut self,
+        at: Cycle,
+        index: usize,
+        choice: Choice,
+        (domain, durable): (Domain, &Contents),
+        agenda: &mut Agenda<Event<E>>,
+    ) -> Cycle {
+        let (slot, taken) = self.send(at, choice, durable);
+        match taken.programmed {
+            Some(programmed) if domain == Domain::Media => {
+                self.slots[slot].programming = Some(programmed);
+                agenda.enter(Cycle(programmed.1), Event::Programmed { controller: index, slot });
+            }
+            _ if taken.free == taken.next && taken.free > at.0 => self.leaving = Some(slot),
+            _ => {
+                let free = Event::Free { controller: index, slot };
+                agenda.enter(Cycle(taken.free).max(at), free);
+            }
+        }
+        Cycle(taken.next).max(at + 1)
+    }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::units::mix;
+
+    /// Holds for any slot that is taken, and after any number of slots were taken.
+    #[test]
+    fn what_is_not_taken_stays_in_order() {
+        let (mut unsent, mut all) = (Unsent::default(), Vec::new());
+        for turn in 0..5_000 {
+            let random = mix(turn);
+            // Fill and empty the queue in turns; half of the time, take one of the three oldest.
+            if all.len() < 40 && random % 200 < 90 + turn / 500 % 2 * 20 {
+                let line = Line(random >> 32 & 0xff);
+                if unsent.slot_of(line).is_none() {
+                    unsent.push(line, turn as usize);
+                    all.push((line, turn as usize));
+                }
+            } else if !all.is_empty() {
+                let most = if random >> 16 & 1 == 0 { all.len() } else { 3.min(all.len()) };
+                let index = (random >> 20) as usize % most;
+                assert_eq!(unsent.take(index), all.remove(index).1);
+            }
+            assert!(unsent.lines().iter().eq(all.iter().map(|(line, _)| line)));
+            assert!((0..256).map(Line).all(|line| {
+                let slot = all.iter().find(|(other, _)| *other == line).map(|(_, slot)| *slot);
+                unsent.slot_of(line) == slot
+            }));
+        }
+    }
+}

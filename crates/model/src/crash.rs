@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::checker::{Checker, Refusal};
 use crate::config::Domain;
 use crate::contents::{Contents, View};
-use crate::design::{FenceKind, KeptBy, Structure};
+use crate::design::{FenceKind, Model};
 use crate::firmware::Firmware;
 use crate::image::{Image, Remembered};
 use crate::oracle::{Early, Oracle, Violation};
@@ -17,12 +17,14 @@ use crate::workload::Workload;
 
 mod choices;
 pub(crate) mod failure;
+mod found;
 mod keeper;
 mod nested;
 pub mod versions;
 
 use choices::Choices;
-use failure::Came;
+use failure::Arrivals;
+pub use found::{Crashes, Recovery, Saved};
 use keeper::Keeper;
 use nested::{Again, recover_to_the_end};
 use versions::Versions;
@@ -76,26 +78,18 @@ pub enum Check {
     /// part.
     Transactions,
     /// The order of stores ([`crate::design::Design::MODEL`]), in what the power failure left and
-    /// the hardware's own recovery made of it. The campaign is asked about an image of some words;
-    /// see [`Stores`].
+    /// the hardware's own recovery made of it. The campaign is asked about an image in which words
+    /// hold these values ([`Crashes::allowed`], [`Crashes::seen`]).
     Stores(Vec<(Word, u64)>),
 }
 
 /// What is known of the order of a run's stores.
-pub struct Stores {
+struct Stores {
     order: Persistency,
     asked: Vec<(Word, u64)>,
     /// The words that were asked about and did not hold that value from the first: the image cannot
     /// be before each of them is stored to.
     changed: Vec<Word>,
-    /// The number of images that were checked.
-    pub images: u64,
-    /// The number of power failures that may leave more images than were made.
-    pub sampled: u64,
-    /// Whether the image that was asked about was allowed at some time.
-    pub allowed: bool,
-    /// Whether one of the images was that image.
-    pub seen: bool,
 }
 
 /// What a machine booted from, and what booting wrote.
@@ -108,46 +102,17 @@ pub struct Booted {
     pub damaged: Option<Word>,
 }
 
-/// What a design saves when the power fails, in bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Saved {
-    /// The most that was saved at one power failure.
-    pub most: u64,
-    /// The size of the structures that survive, as the design declares them.
-    pub declared: u64,
-    /// How much of that there is energy for.
-    pub energy: u64,
-    /// Power failures at which the energy ended before all was saved.
-    pub short: u64,
-}
-
-/// How many lines recovery reads and writes in the images that timing produced; each recovery
-/// counts a line once.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Recovery {
-    /// The recoveries.
-    pub count: u64,
-    /// The lines that all of them read.
-    pub read: u64,
-    /// The most that one recovery read.
-    pub read_most: u64,
-    /// The lines that all of them wrote.
-    pub written: u64,
-    /// The most that one recovery wrote.
-    pub written_most: u64,
-}
-
 /// A campaign under way.
 pub struct Probe {
     /// What the image may hold.
     pub oracle: Oracle,
     /// The orders of stores that the image may hold, if they are what is checked.
-    pub stores: Option<Stores>,
+    stores: Option<Stores>,
     /// What lines may hold, if the workload has a checker and the hardware promises no more than
     /// durability at fences.
     versions: Option<Versions>,
     /// The images that are kept.
-    pub keeper: Keeper,
+    keeper: Keeper,
     campaign: Campaign,
     workload: Rc<dyn Workload>,
     firmware: Rc<dyn Firmware>,
@@ -158,92 +123,71 @@ pub struct Probe {
     order: u64,
     /// The writes that have arrived early in that image.
     early: Vec<Early>,
-    /// Crash points so far, whether the power was cut there or not.
-    pub passed: u64,
-    /// Power failures.
-    pub points: u64,
-    /// Power failures during recovery.
-    pub nested_points: u64,
-    /// What the design saved at the power failures.
-    pub saved: Saved,
-    /// How much recovery read and wrote.
-    pub recovery: Recovery,
-    /// Writes under way, counted at each power failure, that have arrived early in none of its
-    /// images, because what survives of the design would have acted on their arrival.
-    pub untried: u64,
     /// How often the program of each core told the world how far it had come.
     marks: Vec<u64>,
     /// The transactions of each core that the last image held whose data the workload inspected.
     inspected: Vec<u64>,
-    /// What was found.
-    pub violations: Vec<Violation>,
+    /// What was found so far; [`Probe::finish`] adds what is known only at the end.
+    pub found: Crashes,
 }
 
 /// What a power failure leaves of a machine before recovery: [`failure::fail`] of that machine.
-pub(crate) type Fails<'f, 'i> = dyn Fn(&mut Saved, u64, Came<'_>) -> Result<Image<'i>, String> + 'f;
+pub(crate) type Fails<'f, 'i> =
+    dyn Fn(&mut Saved, u64, Arrivals<'_>) -> Result<Image<'i>, String> + 'f;
 
 /// At one in so many power failures the workload inspects its own data whatever they left: what it
 /// stored outside of transactions is known to nobody else.
 const INSPECT_EVERY: u64 = 97;
 
 impl Probe {
-    /// A campaign that begins.
+    /// A campaign that begins. It makes no more images once `cancelled` is set: those of one crash
+    /// point may take seconds.
     pub fn new(
         campaign: Campaign,
         oracle: Oracle,
-        order: Persistency,
-        versions: Option<Versions>,
         workload: Rc<dyn Workload>,
         firmware: Rc<dyn Firmware>,
+        cancelled: Arc<AtomicBool>,
     ) -> Probe {
+        let (model, cores) = (firmware.model(), oracle.cores());
         let stores = match &campaign.check {
             Check::Transactions => None,
             Check::Stores(asked) => {
                 let changed = asked.iter().filter(|(word, is)| oracle.expected(*word) != *is);
                 Some(Stores {
-                    order,
+                    order: Persistency::new(model.unwrap_or(Model::Unordered), cores),
                     changed: changed.map(|(word, _)| *word).collect(),
                     asked: asked.clone(),
-                    images: 0,
-                    sampled: 0,
-                    allowed: false,
-                    seen: false,
                 })
             }
         };
+        let at_fences = match model {
+            _ if workload.checker().is_none() || firmware.shape().every_cache_survives() => None,
+            Some(Model::Fenced) => Some(true),
+            Some(Model::Unordered) => Some(false),
+            _ => None,
+        };
         Probe {
-            marks: vec![0; usize::from(oracle.cores())],
+            marks: vec![0; usize::from(cores)],
             inspected: Vec::new(),
             oracle,
             stores,
-            versions,
+            versions: at_fences.map(|has_fences| Versions::new(cores, has_fences)),
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
             firmware,
-            cancelled: Arc::default(),
+            cancelled,
             next: 0,
             order: 0,
             early: Vec::new(),
-            passed: 0,
-            points: 0,
-            nested_points: 0,
-            saved: Saved::default(),
-            recovery: Recovery::default(),
-            untried: 0,
-            violations: Vec::new(),
+            found: Crashes::default(),
         }
-    }
-
-    /// Has the campaign make no more images once `cancelled` is set: the images of one crash point
-    /// may take seconds.
-    pub fn heed(&mut self, cancelled: &Arc<AtomicBool>) {
-        self.cancelled = Arc::clone(cancelled);
     }
 
     /// Whether enough was found for the run to end, or the campaign or its checker was cancelled.
     pub fn is_done(&self) -> bool {
-        self.violations.len() >= self.campaign.violations_max
+        self.found.violations.len() >= self.campaign.violations_max
             || self.cancelled.load(Ordering::Relaxed)
             || self.workload.checker().is_some_and(Checker::is_cancelled)
     }
@@ -306,13 +250,20 @@ impl Probe {
 
     /// Notes that the fence or flush that a core asked for is done.
     pub fn fenced(&mut self, core: CoreId) {
+        // The fence allows fewer images from now on.
+        self.ask();
         if let Some(stores) = &mut self.stores {
-            // The fence allows fewer images from now on.
-            stores.ask();
             stores.order.fenced(core);
         }
         if let Some(versions) = &mut self.versions {
             versions.fenced(core);
+        }
+    }
+
+    /// Notes whether the image that the campaign was asked about is allowed now.
+    fn ask(&mut self) {
+        if let Some(stores) = &self.stores {
+            self.found.allowed = self.found.allowed || stores.allow_asked();
         }
     }
 
@@ -330,7 +281,7 @@ impl Probe {
             // No image shows this violation. It is told of the crash point that follows at once.
             self.order = 0;
             self.early.clear();
-            self.report_of(self.passed + 1, at, None, text, None);
+            self.report_of(self.found.passed + 1, at, None, text, None);
         }
     }
 
@@ -339,29 +290,28 @@ impl Probe {
         if !self.comes_to_cut() {
             return;
         }
-        self.points += 1;
-        if self.points == 1 {
-            self.saved.budget(&*self.firmware);
+        self.found.points += 1;
+        if self.found.points == 1 {
+            self.found.saved.budget(&*self.firmware);
         }
-        let short = self.saved.short;
-        if let Some(stores) = &mut self.stores {
-            stores.ask();
-        }
-        let seed = mix(self.campaign.seed ^ self.passed);
+        let short = self.found.saved.short;
+        self.ask();
+        let seed = mix(self.campaign.seed ^ self.found.passed);
         let tries_every = self.stores.is_some() || self.workload.checker().is_some();
         let mut choices = match tries_every && self.versions.is_none() {
             true => Choices::every(),
             false => Choices::none(),
         };
         let is_chance = !tries_every && self.is_all_chosen();
-        let chosen = self.keeper.choose(self.passed, 1 + self.campaign.reorders);
+        let chosen = self.keeper.choose(self.found.passed, 1 + self.campaign.reorders);
         let (mut candidate, mut untried) = (None, 0);
         for order in 0_u64.. {
             self.order = order;
             let torn = mix(seed ^ order << 48);
             self.early.clear();
-            let came = (&mut choices, &mut self.early, &mut untried);
-            match fail(&mut self.saved, torn, came) {
+            let early = &mut self.early;
+            let arrivals = Arrivals { choices: &mut choices, early, untried: &mut untried };
+            match fail(&mut self.found.saved, torn, arrivals) {
                 Ok(image) if self.stores.is_some() => self.check_stores(at, image),
                 Ok(mut image) => {
                     if let Some(versions) = &self.versions
@@ -379,10 +329,8 @@ impl Probe {
                 }
                 Err(text) => self.report(at, None, text, None),
             }
-            if let Some(stores) = &mut self.stores
-                && order == self.campaign.reorders
-            {
-                stores.sampled += u64::from(!choices.are_all_made());
+            if self.stores.is_some() && order == self.campaign.reorders {
+                self.found.sampled += u64::from(!choices.are_all_made());
             }
             let next = mix(seed ^ (order + 1) << 48);
             if self.ends_with(order, next, tries_every, &mut choices) || self.is_done() {
@@ -390,8 +338,8 @@ impl Probe {
             }
         }
         // These are counted once per power failure, however many images it left.
-        self.untried += untried;
-        self.saved.short = self.saved.short.min(short + 1);
+        self.found.untried += untried;
+        self.found.saved.short = self.found.saved.short.min(short + 1);
         if let (Some(chosen), Some((order, image))) = (chosen, candidate)
             && let Err(text) = self.keeper.keep(chosen, order, &image, &*self.firmware)
         {
@@ -421,11 +369,11 @@ impl Probe {
 
     /// Counts a crash point, and returns whether the campaign cuts the power there.
     fn comes_to_cut(&mut self) -> bool {
-        self.passed += 1;
+        self.found.passed += 1;
         let is_asked = match &self.campaign.points {
             Points::Count => false,
             Points::All => true,
-            Points::These(points) => points.get(self.next) == Some(&self.passed),
+            Points::These(points) => points.get(self.next) == Some(&self.found.passed),
         };
         self.next += usize::from(is_asked);
         is_asked && !self.is_done()
@@ -438,9 +386,9 @@ impl Probe {
             return self.report(at, None, text, None);
         }
         let Some(stores) = &mut self.stores else { return };
-        stores.images += 1;
-        let asked = &stores.asked;
-        stores.seen |= !asked.is_empty() && asked.iter().all(|&(word, is)| image.word(word) == is);
+        self.found.images += 1;
+        let holds = |&(word, is): &(Word, u64)| image.word(word) == is;
+        self.found.seen |= !stores.asked.is_empty() && stores.asked.iter().all(holds);
         let touched = stores.order.touched();
         let words: Vec<(Word, u64)> =
             touched.into_iter().map(|word| (word, image.word(word))).collect();
@@ -468,6 +416,17 @@ impl Probe {
         self.check(at, again, &image);
     }
 
+    /// Ends the campaign, and returns what it found.
+    pub fn finish(self) -> Crashes {
+        Crashes {
+            checked: self.has_something_to_check(),
+            promises: self.oracle.promises(),
+            checker: self.workload.checker().map(Checker::shown),
+            kept: self.keeper.kept(),
+            ..self.found
+        }
+    }
+
     /// Whether an image could be wrong: a transaction stored to persistent memory, or the workload
     /// has invariants of its own.
     pub fn has_something_to_check(&self) -> bool {
@@ -484,7 +443,7 @@ impl Probe {
         {
             return self.report(at, again, refusal, None);
         }
-        if held != self.inspected || again.is_none() && self.points % INSPECT_EVERY == 1 {
+        if held != self.inspected || again.is_none() && self.found.points % INSPECT_EVERY == 1 {
             self.inspected = held;
             if let Err(text) = self.workload.check(image) {
                 self.report(at, again, format!("workload: {text}"), None);
@@ -499,7 +458,7 @@ impl Probe {
         why: impl Into<Refusal>,
         word: Option<Word>,
     ) {
-        self.report_of(self.passed, at, again, why, word);
+        self.report_of(self.found.passed, at, again, why, word);
     }
 
     /// Reports a violation of this crash point.
@@ -520,7 +479,7 @@ impl Probe {
             None => self.oracle.history(word),
         });
         let history = history.unwrap_or_default();
-        self.violations.push(Violation {
+        self.found.violations.push(Violation {
             point,
             order: self.order,
             early: self.early.clone(),
@@ -537,37 +496,9 @@ impl Probe {
 
 impl Stores {
     /// Whether the image that was asked about is allowed now.
-    fn ask(&mut self) {
+    fn allow_asked(&self) -> bool {
         let possible = self.changed.iter().all(|word| self.order.is_touched(*word));
-        if possible && !self.asked.is_empty() && !self.allowed {
-            self.allowed = self.order.check(&self.asked).is_ok();
-        }
-    }
-}
-
-impl Recovery {
-    fn add(&mut self, read: u64, written: u64) {
-        self.count += 1;
-        self.read += read;
-        self.read_most = self.read_most.max(read);
-        self.written += written;
-        self.written_most = self.written_most.max(written);
-    }
-}
-
-impl Saved {
-    /// Works out what the design declares to survive, and how much of it there is energy for: all
-    /// that cells keep, and the machine's share of the rest.
-    fn budget(&mut self, firmware: &dyn Firmware) {
-        let structures = firmware.hardware();
-        let bytes = |is_kept: fn(KeptBy) -> bool| -> u64 {
-            let kept = structures.iter().filter(|structure| is_kept(structure.kept_by));
-            kept.map(Structure::bytes).sum()
-        };
-        let powered = bytes(|by| matches!(by, KeptBy::Adr | KeptBy::Battery));
-        let cells = bytes(|by| by == KeptBy::Cells);
-        self.declared = cells + powered;
-        self.energy = cells + powered * firmware.shape().config.controller.battery / 100;
+        possible && !self.asked.is_empty() && self.order.check(&self.asked).is_ok()
     }
 }
 

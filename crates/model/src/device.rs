@@ -4,9 +4,7 @@ use crate::config::Config;
 use crate::contents::Contents;
 use crate::image::apply_masked;
 use crate::meters::{Class, Meters};
-use crate::recorder::{Part, Span};
 use crate::units::{LINE_BYTES, Line, LineData, Word};
-use crate::usage::BankUse;
 
 mod banks;
 mod buffer;
@@ -21,7 +19,8 @@ use share::Share;
 /// Volatile memory. Writes to it are posted: no core waits for them.
 #[derive(Clone, Debug)]
 pub struct Dram {
-    banks: Banks,
+    /// Its banks.
+    pub(crate) banks: Banks,
 }
 
 impl Dram {
@@ -41,30 +40,9 @@ impl Dram {
         Dram { banks: Banks::new(timing, dram.row, piece, dram.banks, config) }
     }
 
-    /// Returns how busy the banks and the bus are.
-    pub fn bank_use(&self) -> &BankUse {
-        &self.banks.counts
-    }
-
-    /// Forgets how busy the banks and the bus were.
-    pub fn restart_bank_use(&mut self) {
-        self.banks.restart_counts();
-    }
-
     /// Reads a line.
     pub fn read(&mut self, at: u64, line: Line, now: u64) -> Read {
         self.banks.read(at, line.address(), now)
-    }
-
-    /// Has the banks record what they do.
-    pub fn record_banks(&mut self, part: &Part) {
-        self.banks.record(part);
-    }
-
-    /// Returns what the banks recorded and, if the window was too long to record all of it, how
-    /// long a window could be.
-    pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
-        self.banks.take_uses()
     }
 
     /// Writes a line.
@@ -107,7 +85,8 @@ pub struct Taken {
 
 /// The persistent memory of one controller.
 pub struct Pm {
-    banks: Banks,
+    /// Its banks.
+    pub(crate) banks: Banks,
     buffer: Buffer,
     capacity: u64,
     encoder: u64,
@@ -180,16 +159,6 @@ impl Pm {
         self.meters.wpq_writes += 1;
     }
 
-    /// Returns how busy the banks and the bus are.
-    pub fn bank_use(&self) -> &BankUse {
-        &self.banks.counts
-    }
-
-    /// Forgets how busy the banks and the bus were.
-    pub fn restart_bank_use(&mut self) {
-        self.banks.restart_counts();
-    }
-
     /// Reads a line.
     pub fn read(&mut self, at: u64, line: Line, now: u64) -> Read {
         self.meters.reads += 1;
@@ -202,17 +171,6 @@ impl Pm {
             self.meters.energy_fj += u128::from(self.banks.row_bytes * 8 * self.energy_read);
         }
         read
-    }
-
-    /// Has the banks record what they do.
-    pub fn record_banks(&mut self, part: &Part) {
-        self.banks.record(part);
-    }
-
-    /// Returns what the banks recorded and, if the window was too long to record all of it, how
-    /// long a window could be.
-    pub fn take_bank_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
-        self.banks.take_uses()
     }
 
     /// Notes that a write of the line waits in the controller's queue from now on.

@@ -9,19 +9,15 @@ use std::sync::{Arc, Mutex};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::checker::{Checker, Shown};
 use crate::config::Config;
-use crate::contents::Contents;
-use crate::crash::versions::Versions;
-use crate::crash::{Booted, Campaign, Probe, Recovery, Saved};
-use crate::design::{Card, Design, Durability, Library, Model, Setup, Shape, System};
+use crate::crash::{Booted, Campaign, Crashes, Probe};
+use crate::design::{Card, Design, Library, Setup, Shape, System};
 use crate::epochs::{self, Epochs};
 use crate::firmware::{Firmware, Fixed};
 use crate::host_stack::OnHost;
 use crate::image::{Image, PowerLoss, Remains};
 use crate::machine::{CutBefore, Machine};
-use crate::oracle::{Oracle, Promises, Violation};
-use crate::persistency::Persistency;
+use crate::oracle::Oracle;
 use crate::report::Report;
 use crate::timeline::{Asked, Recorded};
 use crate::units::{CoreId, Line, Word};
@@ -79,8 +75,8 @@ pub struct Run<'a> {
     pub timeline: Option<Asked>,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
-    /// What the machine boots from, if it is not new, and the seed of the programs' random numbers.
-    pub boot: Option<(&'a Remains, u64)>,
+    /// What the machine boots from, if it is not new.
+    pub boot: Option<Boot<'a>>,
     /// Called when the measured region begins, for a caller that measures the host.
     pub started: Rc<dyn Fn()>,
     /// What the run shares with the caller that watches it.
@@ -113,6 +109,15 @@ impl<'a> Run<'a> {
     }
 }
 
+/// What a machine that is not new boots from.
+#[derive(Clone, Copy, Debug)]
+pub struct Boot<'a> {
+    /// What recovery left of its last life.
+    pub remains: &'a Remains,
+    /// The seed of the programs' random numbers.
+    pub seed: u64,
+}
+
 /// What a run found.
 #[derive(Debug)]
 pub struct Outcome {
@@ -122,43 +127,6 @@ pub struct Outcome {
     pub crashes: Option<Crashes>,
     /// The timeline that was recorded, if one was asked for.
     pub timeline: Option<Recorded>,
-}
-
-/// What a crash campaign found.
-#[derive(Clone, Debug, Default)]
-pub struct Crashes {
-    /// Crash points of the run, whether the power was cut there or not.
-    pub passed: u64,
-    /// Power failures.
-    pub points: u64,
-    /// Power failures during recovery.
-    pub nested_points: u64,
-    /// Whether an image could have been wrong
-    /// ([`has_something_to_check`](Probe::has_something_to_check)).
-    pub checked: bool,
-    /// For each core, what was acknowledged, and announced as durable, by the end of the run.
-    pub promises: Vec<Promises>,
-    /// What the design saved at the power failures.
-    pub saved: Saved,
-    /// How much recovery read and wrote.
-    pub recovery: Recovery,
-    /// Writes under way at power failures that arrived in the order of timing alone
-    /// ([`Probe::untried`]).
-    pub untried: u64,
-    /// What the workload's checker was asked about, if it has one.
-    pub checker: Option<Shown>,
-    /// What was wrong after power failures.
-    pub violations: Vec<Violation>,
-    /// The recovered images that were kept, in the order of their crash points.
-    pub kept: Vec<Remains>,
-    /// Images that were checked, if the order of stores was.
-    pub images: u64,
-    /// Power failures that may leave more images than were checked.
-    pub sampled: u64,
-    /// Whether the image that was asked about was allowed, if the order of stores was checked.
-    pub allowed: bool,
-    /// Whether that image was seen.
-    pub seen: bool,
 }
 
 /// Why a run could not be made.
@@ -258,9 +226,7 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     let mut workload = run.workload;
     workload.populate(&mut Pm::plain(&mut machine.below.view, CoreId(0)))?;
     let booted = match run.boot {
-        Some((remains, seed)) => {
-            Some(boot(&mut machine, stands.boot, &mut *workload, remains, seed)?)
-        }
+        Some(from) => Some(boot(&mut machine, stands.boot, &mut *workload, from)?),
         None => {
             let pm = &mut machine.below.view.pm;
             match run.campaign {
@@ -273,13 +239,13 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     };
     let workload: Rc<dyn Workload> = Rc::from(workload);
     if let Some(campaign) = run.campaign {
-        let firmware = Rc::clone(&stands.firmware);
-        let data = &machine.below.view.pm;
-        let mut probe =
-            probe(campaign, stands.card.durability, data, Rc::clone(&workload), firmware)
-                .map_err(Failure::Host)?;
-        probe.heed(&run.control.cancelled);
-        if let (Some(booted), Some((remains, _))) = (&booted, run.boot) {
+        let (data, shape) = (&machine.below.view.pm, &machine.below.shape);
+        let oracle = Oracle::new(data, run.cores, shape.log_base, stands.card.durability)
+            .map_err(Failure::Host)?;
+        let (firmware, cancelled) =
+            (Rc::clone(&stands.firmware), Arc::clone(&run.control.cancelled));
+        let mut probe = Probe::new(campaign, oracle, Rc::clone(&workload), firmware, cancelled);
+        if let (Some(booted), Some(Boot { remains, .. })) = (&booted, run.boot) {
             // If a line was moved, the physical line with its number may hold anything, so the
             // oracle compares that, too.
             for (line, _) in remains.placement().moved() {
@@ -316,52 +282,9 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     drop(threads);
     let machine = shared.machine();
     let report = machine.report(cancelled);
-    let crashes = machine.probe.take().map(|probe| crashes(*probe, &*workload));
+    let crashes = machine.probe.take().map(|probe| probe.finish());
     let timeline = machine.take_timeline();
     Ok(Outcome { report, crashes, timeline })
-}
-
-/// Collects what a campaign found.
-fn crashes(probe: Probe, workload: &dyn Workload) -> Crashes {
-    let stores = probe.stores.as_ref();
-    Crashes {
-        promises: probe.oracle.promises(),
-        passed: probe.passed,
-        points: probe.points,
-        nested_points: probe.nested_points,
-        checked: probe.has_something_to_check(),
-        saved: probe.saved,
-        recovery: probe.recovery,
-        untried: probe.untried,
-        checker: workload.checker().map(Checker::shown),
-        images: stores.map_or(0, |stores| stores.images),
-        sampled: stores.map_or(0, |stores| stores.sampled),
-        allowed: stores.is_some_and(|stores| stores.allowed),
-        seen: stores.is_some_and(|stores| stores.seen),
-        violations: probe.violations,
-        kept: probe.keeper.kept(),
-    }
-}
-
-/// Makes the probe of a campaign over a machine with these data.
-fn probe(
-    campaign: Campaign,
-    durability: Durability,
-    data: &Contents,
-    workload: Rc<dyn Workload>,
-    firmware: Rc<dyn Firmware>,
-) -> std::io::Result<Probe> {
-    let (model, &Shape { cores, log_base, .. }) = (firmware.model(), firmware.shape());
-    let oracle = Oracle::new(data, cores, log_base, durability)?;
-    let order = Persistency::new(model.unwrap_or(Model::Unordered), cores);
-    let at_fences = match model {
-        _ if workload.checker().is_none() || firmware.shape().every_cache_survives() => None,
-        Some(Model::Fenced) => Some(true),
-        Some(Model::Unordered) => Some(false),
-        _ => None,
-    };
-    let versions = at_fences.map(|has_fences| Versions::new(cores, has_fences));
-    Ok(Probe::new(campaign, oracle, order, versions, workload, firmware))
 }
 
 /// Switches a machine on again with the image that recovery left.
@@ -369,8 +292,7 @@ fn boot<D: Design>(
     machine: &mut Machine<D>,
     switch_on: &dyn Fn(&mut Image<'_>) -> Result<D, PowerLoss>,
     workload: &mut dyn Workload,
-    remains: &Remains,
-    seed: u64,
+    Boot { remains, seed }: Boot<'_>,
 ) -> Result<Booted, Failure> {
     let before = remains.memory().map_err(Failure::Host)?;
     let mut image = Image::over(&before).remembering();
@@ -500,6 +422,7 @@ fn repeat(program: &mut dyn Program, count: u64, port: &mut dyn Port, core: Core
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contents::Contents;
     use crate::image::Placement;
     use crate::units::{Line, Page};
 

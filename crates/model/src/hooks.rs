@@ -15,17 +15,6 @@ pub enum Progress {
     Wait,
 }
 
-impl Progress {
-    /// Checks the answer of a hook that was called at a cycle; see [`not_before`].
-    #[inline]
-    pub(crate) fn not_before(self, design: &str, hook: &str, asked: Cycle) -> Progress {
-        if let Progress::Done(at) = self {
-            not_before(design, hook, asked, at);
-        }
-        self
-    }
-}
-
 /// Checks the answer of a hook that was called at a cycle, and returns it.
 ///
 /// # Panics
@@ -186,7 +175,7 @@ pub struct Fill {
     pub line: Line,
     /// Whether it comes from memory, and not from the last level. A design that keeps newer bytes
     /// of the line elsewhere reads them there
-    /// ([`Memory::read`](crate::controller::Memory::read)): beside the line, from `asked` on, or
+    /// ([`Memory::read`](crate::memory::Memory::read)): beside the line, from `asked` on, or
     /// after it, from `at` on.
     pub memory: bool,
     /// Whether the core means to write.

@@ -8,14 +8,17 @@ use crate::below::Unacknowledged;
 use crate::caches::{Caches, Watched};
 use crate::config::Config;
 use crate::contents::View;
-use crate::controller::{Accepted, Event, Memory, Notify};
+use crate::controller::{Accepted, Notify};
 use crate::core::Core;
 use crate::crash::Probe;
 use crate::crash::failure::fail;
-use crate::design::{Below, Card, Design, Setup};
+use crate::design::{Below, Card, Design, Progress, Setup};
 use crate::device::Write;
 use crate::epochs::Epochs;
+use crate::event::Event;
+use crate::hooks::not_before;
 use crate::locks::{Locks, Turns};
+use crate::memory::Memory;
 use crate::meters::Stall;
 use crate::tlb::Tlbs;
 use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId, Word};
@@ -423,9 +426,19 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// Wakes cores, each once for every [`Progress::Wait`](crate::design::Progress::Wait) that a
-    /// hook answered it, in program order: a wake completes the core's open fence or commit, and a
-    /// core without one goes on.
+    /// Checks the answer of a hook that was called at `asked`, wakes the cores that the hook woke,
+    /// and returns the answer.
+    #[inline]
+    fn answered(&mut self, hook: &str, asked: Cycle, answer: Progress) -> Progress {
+        if let Progress::Done(at) = answer {
+            not_before(self.card.name, hook, asked, at);
+        }
+        self.process_wakes();
+        answer
+    }
+
+    /// Wakes cores, each once for every [`Progress::Wait`] that a hook answered it, in program
+    /// order: a wake completes the core's open fence or commit, and a core without one goes on.
     #[inline]
     fn process_wakes(&mut self) {
         if !self.below.wakes.is_empty() || !self.below.retries.is_empty() {
@@ -549,10 +562,10 @@ impl<D: Design> Machine<D> {
         let combining = self.cores.iter().flat_map(|(_, core)| core.combining.gathered());
         let combining: Vec<Write> =
             combining.filter(|write| write.line.is_persistent()).cloned().collect();
-        probe.pass(at, &|saved, seed, came| {
-            fail(at, &self.design, &self.below, &combining, saved, seed, came)
+        probe.pass(at, &|saved, seed, arrivals| {
+            fail(at, &self.design, &self.below, &combining, saved, seed, arrivals)
         });
-        self.pass_on_timeline(probe.passed, at);
+        self.pass_on_timeline(probe.found.passed, at);
         self.probe = Some(probe);
     }
 

@@ -31,6 +31,36 @@ pub struct Part {
     pub keeps: u64,
 }
 
+/// What recorders have at the end.
+#[derive(Clone, Debug)]
+pub struct Record<T> {
+    /// The spans in the order in which they were recorded, one recorder after the other.
+    pub spans: Vec<Span<T>>,
+    /// If there were more than some recorder remembers, so that it has none: the length of a window
+    /// that would have held all of them, in cycles.
+    pub holds: Option<u64>,
+}
+
+impl<T> Record<T> {
+    /// Returns the same spans of something else.
+    pub fn map<U>(self, mut change: impl FnMut(T) -> U) -> Record<U> {
+        let spans = self.spans.into_iter().map(|span| span.map(&mut change)).collect();
+        Record { spans, holds: self.holds }
+    }
+
+    /// Adds what another recorder has.
+    pub fn join(&mut self, other: Record<T>) {
+        self.spans.extend(other.spans);
+        self.holds = self.holds.into_iter().chain(other.holds).min();
+    }
+}
+
+impl<T> Default for Record<T> {
+    fn default() -> Record<T> {
+        Record { spans: Vec::new(), holds: None }
+    }
+}
+
 /// Records what overlaps a window of time.
 #[derive(Clone, Debug)]
 pub struct Recorder<T> {
@@ -47,11 +77,6 @@ enum Lack {
     Begun(BinaryHeap<u64>),
     /// The length of a window that ends when the room runs out, and fills half of the room.
     Kept(u64),
-}
-
-/// Returns the shorter of two windows that would hold all; none if neither recorder lacked room.
-pub fn shorter(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    one.into_iter().chain(other).min()
 }
 
 /// The most spans that one recorder remembers (ours: when all of a machine's recorders are full,
@@ -111,16 +136,15 @@ impl<T> Recorder<T> {
         Lack::Kept(from.saturating_sub(*last + 1))
     }
 
-    /// Returns the spans in the order in which they were recorded; or, if there were more than are
-    /// remembered, no spans, and how long a window would have held all.
-    pub fn take(&mut self) -> (Vec<Span<T>>, Option<u64>) {
+    /// Returns what was recorded.
+    pub fn take(&mut self) -> Record<T> {
         let holds = self.lack.as_ref().map(|lack| match lack {
             Lack::Begun(begun) => {
                 begun.peek().map_or(0, |last| last.saturating_sub(self.part.window.start))
             }
             Lack::Kept(length) => *length,
         });
-        (std::mem::take(&mut self.spans), holds)
+        Record { spans: std::mem::take(&mut self.spans), holds }
     }
 }
 
@@ -143,7 +167,7 @@ mod tests {
             recorder.record(from, until, what);
         }
         recorder.record(20, 20, 'f');
-        let kept: String = recorder.take().0.into_iter().map(|span| span.what).collect();
+        let kept: String = recorder.take().spans.into_iter().map(|span| span.what).collect();
         assert_eq!(kept, "cde");
     }
 
@@ -156,9 +180,9 @@ mod tests {
             forgets.record(at, at, ());
             remembers.record(at, at, ());
         }
-        let (kept, holds) = forgets.take();
-        assert_eq!((holds, remembers.take().1), (None, Some(SPANS_MAX as u64)));
-        let last: Vec<u64> = kept.into_iter().rev().map(|span| span.from).collect();
+        let kept = forgets.take();
+        assert_eq!((kept.holds, remembers.take().holds), (None, Some(SPANS_MAX as u64)));
+        let last: Vec<u64> = kept.spans.into_iter().rev().map(|span| span.from).collect();
         assert!(last.iter().take(100).rev().copied().eq(last[0] - 99..=last[0]));
         assert_eq!(last[0], 2 * SPANS_MAX as u64 + 4);
     }
@@ -176,13 +200,12 @@ mod tests {
             }
             recorder.take()
         };
-        let (_, holds) = record(u64::MAX, u64::MAX);
-        let holds = holds.expect("it is too long");
+        let holds = record(u64::MAX, u64::MAX).holds.expect("it is too long");
         assert_eq!(holds, SPANS_MAX as u64 / 10);
-        let (kept, none) = record(500 + holds, u64::MAX);
-        assert_eq!((kept.len() as u64, none), (10 * holds, None));
-        assert!(record(500 + holds + 1, u64::MAX).1.is_some());
-        let (_, kept) = record(u64::MAX, SPANS_MAX as u64);
-        assert_eq!(record(u64::MAX, kept.expect("it is too long")).1, None);
+        let all = record(500 + holds, u64::MAX);
+        assert_eq!((all.spans.len() as u64, all.holds), (10 * holds, None));
+        assert!(record(500 + holds + 1, u64::MAX).holds.is_some());
+        let kept = record(u64::MAX, SPANS_MAX as u64).holds.expect("it is too long");
+        assert_eq!(record(u64::MAX, kept).holds, None);
     }
 }

@@ -4,18 +4,27 @@ use std::ops::Range;
 
 use crate::device::{Use, Write};
 use crate::meters::{Class, Stall};
-use crate::recorder::{Part, Recorder, Span, shorter};
+use crate::recorder::{Part, Record, Recorder, Span};
 use crate::units::{CoreId, Cycle, Line, PerCore, TxId, Word};
 use crate::workload::Flush;
 
 /// The part of a run that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// A window that begins the first number of cycles after measuring does, and lasts for the
-    /// second.
-    From(u64, u64),
-    /// A window that ends at the crash point of this number, and lasts for so many cycles.
-    Until(u64, u64),
+    /// A window from some time on.
+    From {
+        /// When it begins, in cycles after measuring does.
+        after: u64,
+        /// How many cycles it lasts.
+        length: u64,
+    },
+    /// A window that ends at a crash point.
+    Until {
+        /// The number of the crash point.
+        point: u64,
+        /// How many cycles it lasts.
+        length: u64,
+    },
 }
 
 /// Something that happened.
@@ -154,11 +163,11 @@ impl Timeline {
     pub fn start(&mut self, at: Cycle) -> Part {
         self.started = at.0;
         let part = match self.asked {
-            Asked::From(after, length) => {
+            Asked::From { after, length } => {
                 let from = at.0.saturating_add(after);
                 Part { window: from..from.saturating_add(length), keeps: u64::MAX }
             }
-            Asked::Until(_, length) => Part { window: at.0..u64::MAX, keeps: length },
+            Asked::Until { length, .. } => Part { window: at.0..u64::MAX, keeps: length },
         };
         self.recorder.open(&part);
         self.window = part.window.clone();
@@ -168,7 +177,7 @@ impl Timeline {
     /// Notes that a crash point has passed. If the power fails there, that ends the window, and
     /// every recorder of the machine is to record the returned part from now on.
     pub fn pass(&mut self, point: u64, at: Cycle) -> Option<Part> {
-        let Asked::Until(wanted, length) = self.asked else { return None };
+        let Asked::Until { point: wanted, length } = self.asked else { return None };
         if point != wanted || self.cut.is_some() {
             return None;
         }
@@ -254,23 +263,20 @@ impl Timeline {
     }
 
     /// Ends the timeline with the run: `others` are what the recorders of cores and banks have.
-    pub fn finish(
-        mut self,
-        now: Cycle,
-        (others, others_hold): (Vec<Span<Happening>>, Option<u64>),
-    ) -> Recorded {
+    pub fn finish(mut self, now: Cycle, mut others: Record<Happening>) -> Recorded {
         for controller in 0..self.slots.len() {
             for slot in 0..self.slots[controller].len() {
                 self.forget(controller, slot, now);
             }
         }
-        let (mut spans, holds) = self.recorder.take();
         let until = self.cut.unwrap_or(u64::MAX);
-        spans.extend(others.into_iter().filter(|span| span.from < until));
+        others.spans.retain(|span| span.from < until);
+        let mut all = self.recorder.take();
+        all.join(others);
+        let Record { mut spans, holds } = all;
         let Range { start, end } = self.window;
         spans.retain(|span| span.from < end && span.until >= start);
         spans.sort_by_key(|span| span.from);
-        let holds = shorter(holds, others_hold);
         let Timeline { started, window, cut, .. } = self;
         Recorded { started, window, ended: now.0, cut, spans, holds }
     }
@@ -282,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_power_failure_ends_the_window() {
-        let mut timeline = Timeline::new(Asked::Until(2, 50), 1, 1, 1);
+        let mut timeline = Timeline::new(Asked::Until { point: 2, length: 50 }, 1, 1, 1);
         timeline.start(Cycle(1_000));
         let store = |n| Happening::Store(CoreId(0), Word(n), 0, 1);
         for n in 0..10 {
@@ -291,7 +297,7 @@ mod tests {
                 assert_eq!(timeline.pass(n / 4 + 1, Cycle(1_000 + 20 * n)).is_some(), n == 7);
             }
         }
-        let recorded = timeline.finish(Cycle(2_000), (Vec::new(), None));
+        let recorded = timeline.finish(Cycle(2_000), Record::default());
         assert_eq!((recorded.window, recorded.cut), (1_090..1_141, Some(1_140)));
         let whats: Vec<_> = recorded.spans.into_iter().map(|span| span.what).collect();
         assert_eq!(whats, [store(5), store(6), store(7), Happening::PowerLoss]);
@@ -299,7 +305,7 @@ mod tests {
 
     #[test]
     fn what_queues_hold_when_the_power_fails_is_what_they_hold_then() {
-        let mut timeline = Timeline::new(Asked::Until(1, 100), 1, 1, 3);
+        let mut timeline = Timeline::new(Asked::Until { point: 1, length: 100 }, 1, 1, 3);
         timeline.start(Cycle(0));
         let write = |line| Write { line, data: [0; 64], mask: 1, class: Class::Log };
         let queue = |timeline: &mut Timeline, slot, at, line| {
@@ -312,7 +318,7 @@ mod tests {
         queue(&mut timeline, 0, 20, 7);
         queue(&mut timeline, 2, 20, 9);
         timeline.forget(0, 0, Cycle(30));
-        let recorded = timeline.finish(Cycle(40), (Vec::new(), None));
+        let recorded = timeline.finish(Cycle(40), Record::default());
         let held: Vec<_> = recorded
             .spans
             .iter()
@@ -327,14 +333,14 @@ mod tests {
 
     #[test]
     fn a_slot_is_busy_from_its_first_write_until_it_is_forgotten() {
-        let mut timeline = Timeline::new(Asked::From(0, 100), 1, 1, 2);
+        let mut timeline = Timeline::new(Asked::From { after: 0, length: 100 }, 1, 1, 2);
         timeline.start(Cycle(0));
         let write = |line| Write { line, data: [0; 64], mask: 1, class: Class::Log };
         timeline.queue((0, 1), Cycle(5), Line(7), Some((&write(Line(7)), Some(1))));
         timeline.queue((0, 1), Cycle(8), Line(7), Some((&write(Line(7)), Some(2))));
         timeline.forget(0, 1, Cycle(30));
         timeline.queue((0, 1), Cycle(40), Line(9), None);
-        let recorded = timeline.finish(Cycle(120), (Vec::new(), None));
+        let recorded = timeline.finish(Cycle(120), Record::default());
         let spans: Vec<_> =
             recorded.spans.iter().map(|span| (span.from, span.until, &span.what)).collect();
         let queued = |line, class, writes, first| {

@@ -98,15 +98,20 @@ pub enum Flush {
     EvictInOrder,
 }
 
-/// What a simulated core offers to the program that runs on it. Programs use [`Pm`] instead.
+/// What a simulated core offers to the program that runs on it. Programs use [`Pm`] instead. The
+/// defaults are those of memory without a machine, where nothing waits and no run is cancelled.
 pub trait Port {
     /// Loads an aligned word; also says when the value is there.
     fn load(&mut self, at: Ptr) -> (u64, Cycle);
     /// Stores the bytes of `value` that `mask` selects (0xff for each byte) into an aligned word.
     fn store(&mut self, at: Ptr, value: u64, mask: u64);
     /// Stores aligned words of one line, from `at` on, past the caches, with one instruction,
-    /// through a write-combining buffer; outside of transactions.
-    fn store_past_caches(&mut self, at: Ptr, values: &[u64]);
+    /// through a write-combining buffer; outside of transactions. By default, stores each word.
+    fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
+        for (place, &value) in (0..).zip(values) {
+            self.store(at.plus(place * WORD_BYTES), value, u64::MAX);
+        }
+    }
     /// Begins a transaction, which may be aborted if it is `abortable`.
     fn begin(&mut self, abortable: bool);
     /// Commits the transaction; on return it is acknowledged.
@@ -114,25 +119,27 @@ pub trait Port {
     /// Aborts the transaction, which is abortable; on return it has had no effect.
     fn abort(&mut self);
     /// Takes a lock, waiting for it if it is taken.
-    fn lock(&mut self, lock: LockId);
+    fn lock(&mut self, _lock: LockId) {}
     /// Gives a lock back.
-    fn unlock(&mut self, lock: LockId);
-    /// Executes `instructions` that touch no memory.
-    fn work(&mut self, instructions: u64);
+    fn unlock(&mut self, _lock: LockId) {}
+    /// Executes instructions that touch no memory.
+    fn work(&mut self, _instructions: u64) {}
     /// Asks for the line to be written back to memory.
-    fn flush(&mut self, at: Ptr, how: Flush);
+    fn flush(&mut self, _at: Ptr, _how: Flush) {}
     /// Orders the stores before it, in what survives, before those after it.
-    fn order(&mut self);
+    fn order(&mut self) {}
     /// Returns once the stores before it are durable.
-    fn durable(&mut self);
+    fn durable(&mut self) {}
     /// Tells the world outside that the program has come this far; on return the world knows.
-    fn mark(&mut self);
+    fn mark(&mut self) {}
     /// Waits until the turn has been passed on `turn` times.
-    fn take_turn(&mut self, turn: u64);
+    fn take_turn(&mut self, _turn: u64) {}
     /// Passes the turn on, when what is before has retired and its stores have left the core.
-    fn pass_turn(&mut self);
+    fn pass_turn(&mut self) {}
     /// Whether the run has been cancelled.
-    fn cancelled(&self) -> bool;
+    fn cancelled(&self) -> bool {
+        false
+    }
 }
 
 /// Persistent memory, as a program sees it: on a simulated machine, or plain and functional, for

@@ -120,7 +120,7 @@ impl Workload for Array {
             element: self.params.element,
             indices: Keys::of(self.params.distribution, items),
             operations: self.params.operations,
-            random: Random::new(self.plan.site.seed, core, Array::ABOUT.name),
+            random: self.plan.random(core, Array::ABOUT.name),
             lock: self.plan.lock,
         }))
     }

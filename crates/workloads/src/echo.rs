@@ -32,7 +32,7 @@ use model::workload::{
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
-    COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, Values, check_multiple_of_8, locked,
+    COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, Supply, Values, check_multiple_of_8, locked,
 };
 use crate::numbers::Numbers;
 use crate::rng::{Random, mix};
@@ -101,8 +101,7 @@ model::params! {
 pub struct Echo {
     params: EchoParams,
     plan: Plan,
-    heaps: Vec<Heap>,
-    stamps: Vec<Stamps>,
+    supplies: Vec<Supply>,
     stores: Vec<Store>,
     /// The number of keys that each core has added.
     added: Vec<u64>,
@@ -124,10 +123,9 @@ impl Declared for Echo {
         check_multiple_of_8(params, "value")?;
         let items = if params.items == 0 { site.items.min(ITEMS_MAX) } else { params.items };
         let plan = Plan::new(items, params.shared == 1, site);
-        let heaps = Heap::of_site(site, Alignment::Auto);
-        let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        let (params, added) = (params.clone(), vec![0; heaps.len()]);
-        Ok(Echo { params, plan, heaps, stamps, stores: Vec::new(), added })
+        let supplies = Supply::of_site(site, Alignment::Auto);
+        let (params, added) = (params.clone(), vec![0; supplies.len()]);
+        Ok(Echo { params, plan, supplies, stores: Vec::new(), added })
     }
 }
 
@@ -135,13 +133,15 @@ impl Workload for Echo {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         for index in 0..usize::from(self.plan.structures) {
             self.plan.must_fit(index, KEY + self.params.key + VERSION_BYTES + self.params.value)?;
-            let store = Store::create(&self.params, self.plan.items, pm, &mut self.heaps[index])?;
+            let heap = &mut self.supplies[index].heap;
+            let store = Store::create(&self.params, self.plan.items, pm, heap)?;
             let mut numbers: Vec<u64> = (0..self.plan.items).collect();
             self.plan.filling(index, Echo::ABOUT.name).shuffle(&mut numbers);
             for (item, number) in numbers.into_iter().enumerate() {
                 let core = self.plan.supplier(index, item as u64);
-                let put = Put { number, stamp: self.stamps[core].issue() };
-                store.put(pm, &mut self.heaps[core], put, 0)?;
+                let Supply { heap, stamps } = &mut self.supplies[core];
+                let put = Put { number, stamp: stamps.issue() };
+                store.put(pm, heap, put, 0)?;
             }
             self.stores.push(store);
         }
@@ -150,12 +150,13 @@ impl Workload for Echo {
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
         let index = usize::from(core.0);
+        let Supply { heap, stamps } = self.supplies[index].clone();
         Ok(Box::new(Client {
             store: self.stores[self.plan.structure_of(core)].clone(),
             params: self.params.clone(),
-            heap: self.heaps[index].clone(),
-            stamps: self.stamps[index].clone(),
-            random: Random::new(self.plan.site.seed, core, Echo::ABOUT.name),
+            heap,
+            stamps,
+            random: self.plan.random(core, Echo::ABOUT.name),
             numbers: Numbers::of(&self.plan, core, self.added[index]),
             lock: self.plan.lock,
             puts: Vec::new(),
@@ -170,7 +171,7 @@ impl Workload for Echo {
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen;
         (seen, self.added) = self.look(image)?;
-        (self.heaps, self.stamps) = self.plan.go_on(seed, Alignment::Auto, &seen);
+        self.supplies = self.plan.go_on(seed, Alignment::Auto, &seen);
         Ok(())
     }
 }
@@ -178,7 +179,7 @@ impl Workload for Echo {
 impl Echo {
     /// Checks every store; also returns how many keys each core has added.
     fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<u64>), String> {
-        let (mut seen, mut added) = (Seen::default(), vec![0; self.heaps.len()]);
+        let (mut seen, mut added) = (Seen::default(), vec![0; self.supplies.len()]);
         for (index, store) in self.stores.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             let told = |error| format!("store {index}: {error}");

@@ -132,23 +132,51 @@ impl Plan {
         if self.structures == 1 { (item % u64::from(self.site.cores)) as usize } else { structure }
     }
 
-    /// Goes on from the contents of an image, with other random numbers. Returns the allocators of
-    /// all cores, around the blocks in use, and the cores' stamps, after those in use.
-    pub fn go_on(
-        &mut self,
-        seed: u64,
-        alignment: Alignment,
-        seen: &Seen,
-    ) -> (Vec<Heap>, Vec<Stamps>) {
+    /// Goes on from the contents of an image, with other random numbers. Returns what each core
+    /// takes from: its allocator, around the blocks in use, and its stamps, after those in use.
+    pub fn go_on(&mut self, seed: u64, alignment: Alignment, seen: &Seen) -> Vec<Supply> {
         self.site.seed = seed;
         let part = |core| Heap::around(self.site.part(CoreId(core)), alignment, &seen.reached);
-        let heaps = (0..self.site.cores).map(part).collect();
-        (heaps, Stamps::after(self.site.cores, &seen.stamps))
+        let mut supplies = Supply::over((0..self.site.cores).map(part).collect());
+        for &stamp in &seen.stamps {
+            let (core, count) = Stamps::split(stamp);
+            if let Some(Supply { stamps, .. }) = supplies.get_mut(core as usize) {
+                stamps.count = stamps.count.max(count);
+            }
+        }
+        supplies
+    }
+
+    /// Returns the random numbers of a core's program.
+    pub fn random(&self, core: CoreId, workload: &str) -> Random {
+        Random::new(self.site.seed, core, workload)
     }
 
     /// Returns the random numbers with which a structure is filled, different from every core's.
     pub fn filling(&self, structure: usize, workload: &str) -> Random {
         Random::new(mix(self.site.seed), CoreId(structure as u8), workload)
+    }
+}
+
+/// What a core takes from for its writes: blocks and stamps.
+#[derive(Clone, Debug)]
+pub struct Supply {
+    /// The allocator over its part of the heap.
+    pub heap: Heap,
+    /// Its stamps.
+    pub stamps: Stamps,
+}
+
+impl Supply {
+    /// One for each core of the site, of which nothing is taken yet.
+    pub fn of_site(site: &Site, alignment: Alignment) -> Vec<Supply> {
+        Supply::over(Heap::of_site(site, alignment))
+    }
+
+    /// One for each core, with these allocators, of whose stamps none is in use.
+    pub fn over(heaps: Vec<Heap>) -> Vec<Supply> {
+        let supply = |(core, heap)| Supply { heap, stamps: Stamps { core, count: 0 } };
+        (0..).zip(heaps).map(supply).collect()
     }
 }
 
@@ -161,23 +189,6 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// Returns the stamps of one core, from its first on.
-    pub fn new(core: usize) -> Stamps {
-        Stamps { core: core as u64, count: 0 }
-    }
-
-    /// Returns the stamps of each core after those in use.
-    fn after(cores: u8, used: &[u64]) -> Vec<Stamps> {
-        let mut all: Vec<Stamps> = (0..usize::from(cores)).map(Stamps::new).collect();
-        for &stamp in used {
-            let (core, count) = Stamps::split(stamp);
-            if let Some(stamps) = all.get_mut(core as usize) {
-                stamps.count = stamps.count.max(count);
-            }
-        }
-        all
-    }
-
     /// The next stamp.
     pub fn issue(&mut self) -> u64 {
         self.count += 1;
@@ -325,9 +336,8 @@ pub struct Toggled<S: Structure> {
     params: S::Params,
     plan: Plan,
     metadata: Metadata,
-    heaps: Vec<Heap>,
+    supplies: Vec<Supply>,
     structures: Vec<S>,
-    stamps: Vec<Stamps>,
 }
 
 impl<S: Structure> Toggled<S> {
@@ -335,13 +345,13 @@ impl<S: Structure> Toggled<S> {
         self.plan.must_fit(structure, WORD_BYTES + self.params.get("value"))?;
         let mut keys: Vec<u64> = (0..self.plan.items).map(|item| item * 2).collect();
         self.plan.filling(structure, S::ABOUT.name).shuffle(&mut keys);
-        let heap = &mut self.heaps[structure];
+        let heap = &mut self.supplies[structure].heap;
         let filled = S::create(&self.params, self.plan.items, pm, heap)?;
         publish(self.metadata.marks.as_ref(), heap, pm);
         for (item, key) in keys.into_iter().enumerate() {
             let core = self.plan.supplier(structure, item as u64);
-            let stamp = self.stamps[core].issue();
-            self.metadata.toggle(&filled, pm, &mut self.heaps[core], key, stamp)?;
+            let Supply { heap, stamps } = &mut self.supplies[core];
+            self.metadata.toggle(&filled, pm, heap, key, stamps.issue())?;
         }
         self.structures.push(filled);
         Ok(())
@@ -358,9 +368,8 @@ impl<S: Structure> Declared for Toggled<S> {
         let plan = Plan::of(params, site);
         let (marks, heaps) = Marks::asked(params, site);
         let metadata = Metadata { marks, counts: params.get("count") == 1 };
-        let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        let structures = Vec::new();
-        Ok(Toggled { params: params.clone(), plan, metadata, heaps, structures, stamps })
+        let (params, supplies, structures) = (params.clone(), Supply::over(heaps), Vec::new());
+        Ok(Toggled { params, plan, metadata, supplies, structures })
     }
 }
 
@@ -371,12 +380,13 @@ impl<S: Structure> Workload for Toggled<S> {
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
         let key_space = 2 * self.plan.items;
+        let Supply { heap, stamps } = self.supplies[usize::from(core.0)].clone();
         Ok(Box::new(Toggler {
             structure: self.structures[self.plan.structure_of(core)].clone(),
             metadata: self.metadata.clone(),
-            heap: self.heaps[usize::from(core.0)].clone(),
-            stamps: self.stamps[usize::from(core.0)].clone(),
-            random: Random::new(self.plan.site.seed, core, S::ABOUT.name),
+            heap,
+            stamps,
+            random: self.plan.random(core, S::ABOUT.name),
             keys: Keys::of(self.params.get("distribution"), key_space),
             operations: self.params.get("operations"),
             lock: self.plan.lock,
@@ -390,9 +400,10 @@ impl<S: Structure> Workload for Toggled<S> {
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
         let alignment = Alignment::of(self.params.get("alignment"));
-        (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
+        self.supplies = self.plan.go_on(seed, alignment, &seen);
         if let Some(marks) = &self.metadata.marks {
-            self.heaps = marks.heaps(alignment, &seen.reached);
+            let heaps = marks.heaps(alignment, &seen.reached);
+            self.supplies.iter_mut().zip(heaps).for_each(|(supply, heap)| supply.heap = heap);
         }
         Ok(())
     }
@@ -421,7 +432,7 @@ impl<S: Structure> Toggled<S> {
                     return Err(told(format!("it has {items} items and says {count}")));
                 }
             }
-            let cores = self.heaps.len() as u64;
+            let cores = self.supplies.len() as u64;
             let is_of_nobody = |&&(_, stamp): &&(u64, u64)| Stamps::split(stamp).0 >= cores;
             if let Some((key, stamp)) = items.iter().find(is_of_nobody) {
                 return Err(told(format!("key {key} has the stamp {stamp:#x} of no core")));

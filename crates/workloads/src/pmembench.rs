@@ -20,7 +20,9 @@ use model::units::{CoreId, LINE_BYTES};
 use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, Values, check_multiple_of_8, locked};
+use crate::keyed::{
+    OPERATION_WORK, Plan, Seen, Stamps, Supply, Values, check_multiple_of_8, locked,
+};
 use crate::marks::{Marks, publish};
 use crate::rng::Random;
 use crate::walk::Walk;
@@ -141,8 +143,7 @@ pub struct Inserted<M: Map> {
     value: u64,
     /// The bitmaps of the allocators, if their metadata are persistent.
     marks: Option<Marks>,
-    heaps: Vec<Heap>,
-    stamps: Vec<Stamps>,
+    supplies: Vec<Supply>,
     /// Each map with the root object of its pool.
     maps: Vec<(M, Ptr)>,
 }
@@ -158,23 +159,22 @@ impl<M: Map> Declared for Inserted<M> {
         let items = if items == 0 { site.items.min(ITEMS_MAX) } else { items };
         let plan = Plan::new(items, params.get("shared") == 1, site);
         let (marks, heaps) = Marks::asked(params, site);
-        let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        let (params, value) = (params.clone(), params.get("value"));
-        Ok(Inserted { params, plan, value, marks, heaps, stamps, maps: Vec::new() })
+        let (params, value, supplies) = (params.clone(), params.get("value"), Supply::over(heaps));
+        Ok(Inserted { params, plan, value, marks, supplies, maps: Vec::new() })
     }
 }
 
 impl<M: Map> Inserted<M> {
     fn fill(&mut self, pm: &mut Pm<'_>, index: usize) -> Step {
         let mut random = self.plan.filling(index, M::ABOUT.name);
-        let root = self.heaps[index].alloc(LINE_BYTES)?;
-        let heap = &mut self.heaps[index];
+        let heap = &mut self.supplies[index].heap;
+        let root = heap.alloc(LINE_BYTES)?;
         let mut map = M::create(&self.params, self.plan.items, &mut random, pm, heap)?;
         for item in 0..self.plan.items {
             let core = self.plan.supplier(index, item);
-            let heap = &mut self.heaps[core];
+            let Supply { heap, stamps } = &mut self.supplies[core];
             while map.maintain(pm, heap)? {}
-            let (key, stamp) = (draw_key(&mut random), self.stamps[core].issue());
+            let (key, stamp) = (draw_key(&mut random), stamps.issue());
             let value = new_value(pm, heap, self.value, (key, stamp), root)?;
             map.insert(pm, heap, key, value)?;
             publish(self.marks.as_ref(), heap, pm);
@@ -191,14 +191,15 @@ impl<M: Map> Workload for Inserted<M> {
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
         let (map, root) = self.maps[self.plan.structure_of(core)].clone();
+        let Supply { heap, stamps } = self.supplies[usize::from(core.0)].clone();
         Ok(Box::new(Inserter {
             map,
             root,
             value: self.value,
             marks: self.marks.clone(),
-            heap: self.heaps[usize::from(core.0)].clone(),
-            stamps: self.stamps[usize::from(core.0)].clone(),
-            random: Random::new(self.plan.site.seed, core, M::ABOUT.name),
+            heap,
+            stamps,
+            random: self.plan.random(core, M::ABOUT.name),
             lock: self.plan.lock,
         }))
     }
@@ -211,9 +212,10 @@ impl<M: Map> Workload for Inserted<M> {
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
         let alignment = Alignment::of(self.params.get("alignment"));
-        (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
+        self.supplies = self.plan.go_on(seed, alignment, &seen);
         if let Some(marks) = &self.marks {
-            self.heaps = marks.heaps(alignment, &seen.reached);
+            let heaps = marks.heaps(alignment, &seen.reached);
+            self.supplies.iter_mut().zip(heaps).for_each(|(supply, heap)| supply.heap = heap);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, 
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
-    OPERATION_WORK, Plan, Seen, Stamps, Values, check_multiple_of_8, locked, shared_params,
+    OPERATION_WORK, Plan, Seen, Stamps, Supply, Values, check_multiple_of_8, locked, shared_params,
 };
 use crate::rng::Random;
 use crate::walk::Walk;
@@ -48,8 +48,7 @@ shared_params! {
 pub struct Queue {
     params: QueueParams,
     plan: Plan,
-    heaps: Vec<Heap>,
-    stamps: Vec<Stamps>,
+    supplies: Vec<Supply>,
     lists: Vec<List>,
 }
 
@@ -67,24 +66,24 @@ impl Declared for Queue {
     fn new(params: &QueueParams, site: &Site) -> Step<Queue> {
         check_multiple_of_8(params, "value")?;
         let plan = Plan::of(params, site);
-        let heaps = Heap::of_site(site, Alignment::of(params.alignment));
-        let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        Ok(Queue { params: params.clone(), plan, heaps, stamps, lists: Vec::new() })
+        let supplies = Supply::of_site(site, Alignment::of(params.alignment));
+        Ok(Queue { params: params.clone(), plan, supplies, lists: Vec::new() })
     }
 }
 
 impl Queue {
     /// Links the initial items, in an order of nodes that is not the order of their addresses.
     fn fill(&mut self, pm: &mut Pm<'_>, queue: usize) -> Step {
-        let list = List::create(Values::of(&self.params), pm, &mut self.heaps[queue])?;
+        let heap = &mut self.supplies[queue].heap;
+        let list = List::create(Values::of(&self.params), pm, heap)?;
         let mut nodes = Vec::new();
         for item in 0..self.plan.items {
             let core = self.plan.supplier(queue, item);
-            nodes.push((core, self.heaps[core].alloc(list.node_bytes())?));
+            nodes.push((core, self.supplies[core].heap.alloc(list.node_bytes())?));
         }
         self.plan.filling(queue, Queue::ABOUT.name).shuffle(&mut nodes);
         for (core, node) in nodes {
-            list.link(pm, node, self.stamps[core].issue());
+            list.link(pm, node, self.supplies[core].stamps.issue());
         }
         self.lists.push(list);
         Ok(())
@@ -97,11 +96,12 @@ impl Workload for Queue {
     }
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
+        let Supply { heap, stamps } = self.supplies[usize::from(core.0)].clone();
         Ok(Box::new(QueueProgram {
             list: self.lists[self.plan.structure_of(core)].clone(),
-            heap: self.heaps[usize::from(core.0)].clone(),
-            stamps: self.stamps[usize::from(core.0)].clone(),
-            random: Random::new(self.plan.site.seed, core, Queue::ABOUT.name),
+            heap,
+            stamps,
+            random: self.plan.random(core, Queue::ABOUT.name),
             second: None,
             operations: self.params.operations,
             lock: self.plan.lock,
@@ -115,7 +115,7 @@ impl Workload for Queue {
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
         let alignment = Alignment::of(self.params.alignment);
-        (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
+        self.supplies = self.plan.go_on(seed, alignment, &seen);
         Ok(())
     }
 }
@@ -128,7 +128,7 @@ impl Queue {
             let told = |error| format!("queue {index}: {error}");
             let mut walk = Walk::new(image, &self.plan.range(index));
             let stamps = list.check(&mut walk).map_err(told)?;
-            check_order(&stamps, self.heaps.len()).map_err(told)?;
+            check_order(&stamps, self.supplies.len()).map_err(told)?;
             seen.stamps.extend(stamps);
             seen.reached.extend(walk.reached());
         }

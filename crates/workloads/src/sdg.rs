@@ -26,7 +26,9 @@ use model::units::{CoreId, LINE_BYTES};
 use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, locked, shared_params};
+use crate::keyed::{
+    COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, Supply, locked, shared_params,
+};
 use crate::rng::{Keys, Random, mix};
 use crate::walk::Walk;
 
@@ -71,8 +73,7 @@ pub struct Sdg {
     plan: Plan,
     /// The seed of the pairs that may be joined, in all lives of a graph.
     pairs_seed: u64,
-    heaps: Vec<Heap>,
-    stamps: Vec<Stamps>,
+    supplies: Vec<Supply>,
     graphs: Vec<Graph>,
 }
 
@@ -89,10 +90,9 @@ impl Declared for Sdg {
 
     fn new(params: &SdgParams, site: &Site) -> Step<Sdg> {
         let plan = Plan::of(params, site);
-        let heaps = Heap::of_site(site, Alignment::of(params.alignment));
-        let stamps = (0..heaps.len()).map(Stamps::new).collect();
+        let supplies = Supply::of_site(site, Alignment::of(params.alignment));
         let (params, pairs_seed) = (params.clone(), site.seed);
-        Ok(Sdg { params, plan, pairs_seed, heaps, stamps, graphs: Vec::new() })
+        Ok(Sdg { params, plan, pairs_seed, supplies, graphs: Vec::new() })
     }
 }
 
@@ -107,15 +107,15 @@ impl Sdg {
     fn fill(&mut self, pm: &mut Pm<'_>, index: usize) -> Step {
         let pairs = self.pairs(index);
         let is_undirected = self.params.edges == 1;
-        let heap = &mut self.heaps[index];
+        let heap = &mut self.supplies[index].heap;
         let graph = Graph::create(pairs.vertices, is_undirected, pm, heap)?;
         let mut joined: Vec<u64> = (0..self.plan.items).map(|item| item * 2).collect();
         self.plan.filling(index, Sdg::ABOUT.name).shuffle(&mut joined);
         for (item, pair) in joined.into_iter().enumerate() {
             let core = self.plan.supplier(index, item as u64);
+            let Supply { heap, stamps } = &mut self.supplies[core];
             // Two numbers may stand for the same pair, which is then joined and parted again.
-            let stamp = self.stamps[core].issue();
-            graph.toggle(pm, &mut self.heaps[core], pairs.pair(pair), stamp)?;
+            graph.toggle(pm, heap, pairs.pair(pair), stamps.issue())?;
         }
         self.graphs.push(graph);
         Ok(())
@@ -129,13 +129,14 @@ impl Workload for Sdg {
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
         let graph = self.plan.structure_of(core);
+        let Supply { heap, stamps } = self.supplies[usize::from(core.0)].clone();
         Ok(Box::new(Toggler {
             graph: self.graphs[graph].clone(),
             pairs: self.pairs(graph),
             choice: Keys::of(self.params.distribution, 2 * self.plan.items),
-            heap: self.heaps[usize::from(core.0)].clone(),
-            stamps: self.stamps[usize::from(core.0)].clone(),
-            random: Random::new(self.plan.site.seed, core, Sdg::ABOUT.name),
+            heap,
+            stamps,
+            random: self.plan.random(core, Sdg::ABOUT.name),
             lock: self.plan.lock,
         }))
     }
@@ -147,7 +148,7 @@ impl Workload for Sdg {
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
         let alignment = Alignment::of(self.params.alignment);
-        (self.heaps, self.stamps) = self.plan.go_on(seed, alignment, &seen);
+        self.supplies = self.plan.go_on(seed, alignment, &seen);
         Ok(())
     }
 }
@@ -161,7 +162,7 @@ impl Sdg {
             let told = |error| format!("graph {index}: {error}");
             for (from, to, weight) in graph.check(&mut walk).map_err(told)? {
                 let (core, count) = Stamps::split(weight);
-                if core >= self.heaps.len() as u64 || count == 0 {
+                if core >= self.supplies.len() as u64 || count == 0 {
                     let text = format!("the edge {from} -> {to} has the weight {weight:#x}");
                     return Err(told(text));
                 }

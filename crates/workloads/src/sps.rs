@@ -79,7 +79,7 @@ impl Workload for Sps {
         Ok(Box::new(Swapper {
             vector: self.vectors[self.plan.structure_of(core)].clone(),
             indices: Keys::of(self.params.distribution, self.plan.items),
-            random: Random::new(self.plan.site.seed, core, Sps::ABOUT.name),
+            random: self.plan.random(core, Sps::ABOUT.name),
             is_shared: self.plan.lock.is_some(),
         }))
     }

@@ -30,7 +30,7 @@ use model::workload::{
 
 use crate::hash::{Table, VALUE};
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, Values, shared_params};
+use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, Supply, Values, shared_params};
 use crate::numbers::Numbers;
 use crate::properties::{Distribution, Properties};
 use crate::rng::{Random, Zipf, fnv, mix};
@@ -65,8 +65,7 @@ shared_params! {
 pub struct Ycsb {
     properties: Properties,
     plan: Plan,
-    heaps: Vec<Heap>,
-    stamps: Vec<Stamps>,
+    supplies: Vec<Supply>,
     tables: Vec<Table>,
     /// Records that each core has inserted.
     inserted: Vec<u64>,
@@ -95,10 +94,9 @@ impl Declared for Ycsb {
         };
         let records = properties.record_count.unwrap_or(params.items);
         let plan = Plan::new(records, params.shared == 1, site);
-        let heaps = Heap::of_site(site, Alignment::Line);
-        let stamps = (0..heaps.len()).map(Stamps::new).collect();
-        let inserted = vec![0; heaps.len()];
-        Ok(Ycsb { properties, plan, heaps, stamps, tables: Vec::new(), inserted })
+        let supplies = Supply::of_site(site, Alignment::Line);
+        let inserted = vec![0; supplies.len()];
+        Ok(Ycsb { properties, plan, supplies, tables: Vec::new(), inserted })
     }
 }
 
@@ -140,15 +138,15 @@ impl Ycsb {
         self.plan.must_fit(store, layout.record_bytes())?;
         let buckets = records.next_power_of_two();
         let values = Values::distinct(layout.record_bytes());
-        let heap = &mut self.heaps[store];
+        let heap = &mut self.supplies[store].heap;
         let table = Table::new(buckets, WORD_BYTES, values, pm, heap)?;
         let mut numbers: Vec<u64> = (0..records).collect();
         self.plan.filling(store, Ycsb::ABOUT.name).shuffle(&mut numbers);
         let mut field = Vec::new();
         for (item, number) in numbers.into_iter().enumerate() {
             let core = self.plan.supplier(store, item as u64);
-            let stamp = self.stamps[core].issue();
-            layout.insert(pm, &table, &mut self.heaps[core], (number, stamp), &mut field)?;
+            let Supply { heap, stamps } = &mut self.supplies[core];
+            layout.insert(pm, &table, heap, (number, stamps.issue()), &mut field)?;
         }
         self.tables.push(table);
         Ok(())
@@ -162,15 +160,16 @@ impl Workload for Ycsb {
 
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
         let index = usize::from(core.0);
+        let Supply { heap, stamps } = self.supplies[index].clone();
         let expected = self.properties.expected_inserts() / u64::from(self.plan.site.cores);
         Ok(Box::new(Client {
             layout: self.layout(),
             chooser: Chooser::new(self.properties.distribution, self.plan.items, expected),
             properties: self.properties.clone(),
             table: self.tables[self.plan.structure_of(core)].clone(),
-            heap: self.heaps[index].clone(),
-            stamps: self.stamps[index].clone(),
-            random: Random::new(self.plan.site.seed, core, Ycsb::ABOUT.name),
+            heap,
+            stamps,
+            random: self.plan.random(core, Ycsb::ABOUT.name),
             numbers: Numbers::of(&self.plan, core, self.inserted[index]),
             is_shared: self.plan.lock.is_some(),
             locks: Vec::new(),
@@ -185,7 +184,7 @@ impl Workload for Ycsb {
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen;
         (seen, self.inserted) = self.look(image)?;
-        (self.heaps, self.stamps) = self.plan.go_on(seed, Alignment::Line, &seen);
+        self.supplies = self.plan.go_on(seed, Alignment::Line, &seen);
         Ok(())
     }
 }
@@ -193,7 +192,7 @@ impl Workload for Ycsb {
 impl Ycsb {
     /// Checks every store; also returns how many records each core has inserted.
     fn look(&self, image: &Image<'_>) -> Result<(Seen, Vec<u64>), String> {
-        let (mut seen, mut inserted) = (Seen::default(), vec![0; self.heaps.len()]);
+        let (mut seen, mut inserted) = (Seen::default(), vec![0; self.supplies.len()]);
         let (layout, mut field) = (self.layout(), Vec::new());
         for (index, table) in self.tables.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));

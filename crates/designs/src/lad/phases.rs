@@ -34,7 +34,7 @@ impl Lad {
         at: Cycle,
         below: &mut Below<LadEvent>,
     ) {
-        below.caches.clean(line, true);
+        below.caches.clean(line);
         self.counts.left += 1;
         self.send(core, line, at, self.rules.count_what_left, below);
     }
@@ -45,7 +45,7 @@ impl Lad {
         let mut order = std::mem::take(&mut self.cores[core].order);
         for line in order.drain(..) {
             if self.cores[core].marked.remove(&line) {
-                below.caches.clean(line, true);
+                below.caches.clean(line);
                 self.send(core, line, sent, true, below);
                 self.counts.prepared += 1;
                 sent += self.params.prepare_interval;

@@ -272,7 +272,7 @@ impl Verdict<'_> {
 #[cfg(test)]
 mod tests {
     use model::config::Config;
-    use model::controller::Memory;
+    use model::memory::Memory;
 
     use super::*;
 

@@ -253,7 +253,7 @@ impl Engine {
         state.homing = Some(newest);
         if state.running.is_none() && state.ended.back().is_some_and(|&(last, _)| last == newest) {
             // The caches hold this version, and need not write it once more.
-            below.caches.clean(line, true);
+            below.caches.clean(line);
         }
         let data = self.window.version(number).data;
         let write = Write::whole(line, data, Class::Checkpoint);

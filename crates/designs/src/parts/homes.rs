@@ -102,7 +102,7 @@ impl Homes {
         after: Option<Place>,
         below: &mut Below<LogEvent>,
     ) -> bool {
-        let is_dirty = below.caches.clean(line, true);
+        let is_dirty = below.caches.clean(line);
         if is_dirty {
             self.write(line, at, after, below);
         }

@@ -70,13 +70,13 @@ impl RedoLog {
         let owner = *owner;
         let notify = Notify::Design(RedoLogEvent::Written(core, end));
         let is_sent = if !owner.dropped {
-            below.write_back(at, line, true, Class::Data, notify)
+            below.write_back(at, line, Class::Data, notify)
         } else {
             // The caches do not have the line, or had to fetch it again, with its words from the
             // log. It is clean then, and memory still does not have these words.
             let data = below.line(line);
             let path = below.shape.path;
-            let (mask, leaves) = if below.caches.clean(line, true) {
+            let (mask, leaves) = if below.caches.clean(line) {
                 (u64::MAX, at + (below.shape.walk - path))
             } else {
                 (spread(owner.words), self.read_log(&owner, at + path, below))

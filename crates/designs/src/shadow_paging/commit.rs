@@ -85,7 +85,7 @@ impl ShadowPaging {
         };
         let to = self.shadows[&Page::of(line)].frame.line(line.place_in_page());
         let is_waited_for = self.rules.write_back_at_commit
-            && below.write_back_to(at, line, to, true, Class::Data, notify);
+            && below.write_back_to(at, line, to, Class::Data, notify);
         running.open += u64::from(is_waited_for && self.rules.switch_after_lines);
     }
 
@@ -217,7 +217,7 @@ impl ShadowPaging {
         for &page in &running.pages {
             let Some(shadow) = self.shadows.remove(&page) else { continue };
             for place in (0..PAGE_LINES).filter(|place| shadow.stored >> place & 1 == 1) {
-                below.caches.clean(page.line(place), false);
+                below.caches.take_out(page.line(place));
             }
             self.free.push_back(shadow.frame);
         }

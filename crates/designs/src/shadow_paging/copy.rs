@@ -94,7 +94,7 @@ impl ShadowPaging {
     /// also those that were stored outside of transactions.
     fn keep_old(&self, line: Line, at: Cycle, below: &mut Below<ShadowEvent>) {
         let to = self.frames.of(Page::of(line)).line(line.place_in_page());
-        if below.caches.clean(line, true) {
+        if below.caches.clean(line) {
             let (data, class) = (below.line(line), Class::HomeWriteBack);
             below.send(at, Write::whole(to, data, class), Notify::Nobody);
         }

@@ -77,7 +77,7 @@ impl Ssp {
         self.running[core].lines.push(line);
         // The bytes that the line has so far stay in the copy that it leaves.
         let to = self.slots.locate(line);
-        if below.caches.clean(line, true) {
+        if below.caches.clean(line) {
             let (data, class) = (below.line(line), Class::HomeWriteBack);
             below.send(at, Write::whole(to, data, class), Notify::Nobody);
         }
@@ -165,7 +165,7 @@ impl Ssp {
             let notify = Notify::Design(SspEvent::WrittenBack(core));
             let to = self.slots.locate(line);
             if self.rules.write_back_at_commit
-                && below.write_back_to(at, line, to, true, Class::Data, notify)
+                && below.write_back_to(at, line, to, Class::Data, notify)
             {
                 running.writing_back += 1;
             }
@@ -300,7 +300,7 @@ impl Ssp {
                 self.slots[written.slot].cur ^= written.upd;
             }
             for place in (0..PAGE_LINES).filter(|place| written.upd >> place & 1 == 1) {
-                below.caches.clean(written.page.line(place), false);
+                below.caches.take_out(written.page.line(place));
             }
         }
         running.pages.iter().for_each(|written| self.assert_invariants(written.slot));

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use designs::{Entry, Order};
 use model::config::Config;
-use model::crash::{Campaign, Check, Points};
-use model::engine::{Control, Crashes, Failure, Run};
+use model::crash::{Campaign, Check, Crashes, Points};
+use model::engine::{Control, Failure, Run};
 use model::units::Word;
 use model::workload::{Stop, Workload};
 

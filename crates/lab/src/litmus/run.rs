@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::engine::Crashes;
+use model::crash::Crashes;
 use model::units::{CoreId, Line, mix};
 use model::workload::{Pm, Program, Ptr, Workload};
 

@@ -9,8 +9,8 @@ use designs::scripted::Raised;
 use designs::template::Template;
 use designs::{Entry, Order};
 use lab::Control;
-use model::crash::{Points, Recovery};
-use model::engine::{Crashes, Failure, Outcome};
+use model::crash::{Crashes, Points, Recovery};
+use model::engine::{Failure, Outcome};
 use model::image::Cut;
 use model::meters::Class;
 use model::oracle::{Early, Promises, Violation};
@@ -89,7 +89,7 @@ fn every_life_has_a_seed_of_its_own_and_its_share_of_the_work() {
     let seen = Arc::clone(&notes);
     puppet("sower", move |order| {
         let campaign = order.run.campaign.clone().expect("a campaign");
-        let boot = order.run.boot.map(|(_, seed)| seed);
+        let boot = order.run.boot.map(|boot| boot.seed);
         note(&seen, (boot, campaign.seed, order.run.transactions, campaign.points.clone()));
         changed(order, |crashes| {
             // Which points are chosen is then up to the seed alone.
@@ -121,7 +121,7 @@ fn what_later_lives_find_is_counted_together_and_told_with_all_that_came_before(
     let notes = Notes::default();
     let seen = Arc::clone(&notes);
     puppet("old", move |order| {
-        let cut = order.run.boot.map(|(remains, _)| remains.cut);
+        let cut = order.run.boot.map(|boot| boot.remains.cut);
         let is_last = order.run.campaign.as_ref().is_some_and(|campaign| campaign.keep == 0);
         changed(order, |crashes| {
             let Some(cut) = cut else { return };

@@ -2,8 +2,7 @@
 //! copies of a line.
 
 use crate::common::{play, resolve};
-use model::crash::{Campaign, Check, Points};
-use model::engine::Crashes;
+use model::crash::{Campaign, Check, Crashes, Points};
 use model::image::Image;
 use model::units::{CoreId, Word};
 use model::workload::{Pm, Program, Ptr, Step, Workload};

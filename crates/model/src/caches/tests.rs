@@ -89,10 +89,10 @@ fn a_line_that_leaves_the_last_level_leaves_all() {
 fn cleaning_keeps_the_line_or_not() {
     let mut caches = caches();
     store(&mut caches, A, 0);
-    assert!(caches.clean(Line(0), true));
-    assert!(!caches.clean(Line(0), true), "it is clean now");
+    assert!(caches.clean(Line(0)));
+    assert!(!caches.clean(Line(0)), "it is clean now");
     assert!(store(&mut caches, A, 0).is_none(), "it is still owned");
-    assert!(caches.clean(Line(0), false));
+    assert!(caches.take_out(Line(0)));
     assert!(!caches.holds(Line(0)));
 }
 
@@ -111,7 +111,7 @@ fn what_leaves_a_first_level_is_told() {
     store(&mut caches, B, 1);
     caches.departures(&mut left);
     assert_eq!(left, [(A, Line(1))]);
-    caches.clean(Line(2), false);
+    caches.take_out(Line(2));
     caches.departures(&mut left);
     assert_eq!(left, [(A, Line(2))]);
 }
@@ -156,7 +156,8 @@ fn every_level_includes_the_ones_above() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let (core, line) = (CoreId((state >> 60 & 1) as u8), state >> 40 & 15);
         match state >> 33 & 7 {
-            0 => _ = caches.clean(Line(line), state >> 36 & 1 == 0),
+            0 if state >> 36 & 1 == 0 => _ = caches.clean(Line(line)),
+            0 => _ = caches.take_out(Line(line)),
             1 | 2 => _ = store(&mut caches, core, line),
             _ => _ = load(&mut caches, core, line),
         }

@@ -13,13 +13,18 @@ use crate::units::{Cycle, Line, LineMap, mix, spread};
 use super::Saved;
 use super::choices::Choices;
 
-/// How writes under way may have arrived: the choices, which are asked about each of them; the list
-/// of those that have; and the count of those that cannot have.
-pub type Came<'c> = (&'c mut Choices, &'c mut Vec<Early>, &'c mut u64);
+/// Which of the writes under way have arrived in an image.
+pub struct Arrivals<'c> {
+    /// Asked about each of them that may have.
+    pub choices: &'c mut Choices,
+    /// Those that have.
+    pub early: &'c mut Vec<Early>,
+    /// The number of those that cannot have.
+    pub untried: &'c mut u64,
+}
 
 /// Cuts the power and returns what is left before recovery: all that the design saves, or, on a
-/// machine with less energy than the design declares, as much as the energy is enough for. Sets
-/// `untried` to how many of the writes under way cannot have arrived.
+/// machine with less energy than the design declares, as much as the energy is enough for.
 ///
 /// # Errors
 /// A sentence, when the design needs more energy than it declared, or raises.
@@ -30,7 +35,7 @@ pub fn fail<'i, D: Design>(
     combining: &[Write],
     saved: &mut Saved,
     seed: u64,
-    (choices, early, untried): Came<'_>,
+    Arrivals { choices, early, untried }: Arrivals<'_>,
 ) -> Result<Image<'i>, String> {
     let declared = saved.declared;
     let mut image = Image::over(below.memory.durable());

@@ -69,16 +69,16 @@ impl Probe {
         let (reads, writes) = (recovered.take_reads(), recovered.take_remembered());
         if is_timely {
             let written: FxHashSet<Line> = writes.iter().map(|write| write.line).collect();
-            self.recovery.add(reads.count_lines(), written.len() as u64);
+            self.found.recovery.add(reads.count_lines(), written.len() as u64);
         }
         if !self.campaign.nested {
             return self.check_recovered(at, None, recovered);
         }
         let seen = reads.see(&image, &writes);
-        let found = self.violations.len();
+        let found = self.found.violations.len();
         self.check_recovered(at, None, recovered);
         // If this recovery was wrong, one that is interrupted may be, too: nothing is known of it.
-        let seen = (self.violations.len() == found).then_some(&seen[..]);
+        let seen = (self.found.violations.len() == found).then_some(&seen[..]);
         if !self.is_done() {
             self.interrupt(at, &image, (&writes, seen), RECOVER);
         }
@@ -100,7 +100,7 @@ impl Probe {
         let firmware = Rc::clone(&self.firmware);
         let firmware = &*firmware;
         let is_seen = |write: &Remembered| seen.is_none_or(|seen| seen[write.number as usize]);
-        let seed = mix(self.campaign.seed ^ self.passed ^ self.order << 48);
+        let seed = mix(self.campaign.seed ^ self.found.passed ^ self.order << 48);
         // What an interruption leaves is known without another run. For one image in four, and for
         // each without `seen`, one interruption is run to check that.
         let is_audited = seen.is_none() || seed >> 62 == 0;
@@ -156,7 +156,7 @@ impl Probe {
 
     /// Recovers what an interruption left and checks the result, unless that is known to be right.
     fn recover_again(&mut self, at: Cycle, again: Again, left: &Image<'_>, is_known: bool) {
-        self.nested_points += 1;
+        self.found.nested_points += 1;
         if !is_known {
             let mut image = left.clone().powered();
             if let Err(text) = recover_to_the_end(&mut image, &*self.firmware) {

@@ -5,7 +5,8 @@ use rustc_hash::FxHashSet;
 use super::*;
 use crate::config::{Config, Domain};
 use crate::design::{
-    Bare, Card, Design, Durability, Granularity, Model, Needs, NoParams, NoRules, Setup, Shape,
+    Bare, Card, Design, Durability, Granularity, KeptBy, Model, Needs, NoParams, NoRules, Setup,
+    Shape, Structure,
 };
 use crate::firmware::Fixed;
 use crate::image::{Cut, Placement, PowerLoss};
@@ -18,7 +19,7 @@ mod overtaken;
 mod told;
 
 /// A design whose recovery is the one of that number in [`RECOVERIES`], and whose stores are
-/// durable when they are visible if `VISIBLE`.
+/// durable when they are visible if `VISIBLE`, and in the order of epochs otherwise.
 struct Recovers<const HOW: usize, const VISIBLE: bool = false>;
 
 type Recovery = fn(&mut Image<'_>) -> Result<(), PowerLoss>;
@@ -174,7 +175,7 @@ impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
-    const MODEL: Option<Model> = if VISIBLE { Some(Model::Visible) } else { None };
+    const MODEL: Option<Model> = Some(if VISIBLE { Model::Visible } else { Model::Epoch });
     const TRANSLATES: bool = HOW == LOST;
     type Params = NoParams;
     type Rules = NoRules;
@@ -232,9 +233,9 @@ fn interrupted<D: Design<Params = NoParams, Rules = NoRules>>(
     seed: u64,
 ) -> (u64, Vec<Caught>) {
     let probe = recovered::<D>(config, seed, true);
-    let violations = probe.violations.iter();
+    let violations = probe.found.violations.iter();
     let found = violations.map(|found| (found.nested, found.nested_order, found.word));
-    (probe.nested_points, found.collect())
+    (probe.found.nested_points, found.collect())
 }
 
 fn campaign(seed: u64, nested: bool) -> Campaign {
@@ -252,6 +253,11 @@ fn campaign(seed: u64, nested: bool) -> Campaign {
 /// A design on a machine of one core.
 fn fixed<D: Design<Params = NoParams, Rules = NoRules>>(config: &Config) -> Rc<Fixed<D>> {
     Rc::new(Fixed { params: NoParams {}, rules: NoRules {}, shape: Shape::new(config, 1) })
+}
+
+/// A campaign without a workload.
+fn begin(campaign: Campaign, oracle: Oracle, firmware: Rc<dyn Firmware>) -> Probe {
+    Probe::new(campaign, oracle, Rc::new(Nothing), firmware, Arc::default())
 }
 
 /// A campaign of that seed that cuts the power once, and again during recovery if that is asked.
@@ -272,9 +278,7 @@ fn recovered<D: Design<Params = NoParams, Rules = NoRules>>(
     oracle.acknowledge(CoreId(0));
     oracle.announce(CoreId(0), TxId(1), &durable).expect("it was asked for");
     durable.set_word(MARK, 1);
-    let order = Persistency::new(Model::Unordered, 1);
-    let campaign = campaign(seed, nested);
-    let mut probe = Probe::new(campaign, oracle, order, None, Rc::new(Nothing), fixed::<D>(config));
+    let mut probe = begin(campaign(seed, nested), oracle, fixed::<D>(config));
     probe.recover(Cycle(0), Image::over(&durable));
     probe
 }
@@ -284,18 +288,14 @@ fn of_stores<const HOW: usize>(asked: &[(Word, u64)]) -> Probe {
     let zeros = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&zeros, 1, MARK.address(), Durability::None).expect("room");
     let campaign = Campaign { check: Check::Stores(asked.to_vec()), ..campaign(1, false) };
-    let order = Persistency::new(Model::Epoch, 1);
-    let firmware = fixed::<Recovers<HOW>>(&Config::default());
-    Probe::new(campaign, oracle, order, None, Rc::new(Nothing), firmware)
+    begin(campaign, oracle, fixed::<Recovers<HOW>>(&Config::default()))
 }
 
 /// A campaign that checks transactions, of which there are none.
 fn of_transactions<const HOW: usize>(seed: u64, nested: bool) -> Probe {
     let zeros = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&zeros, 1, MARK.address(), Durability::Synchronous).expect("room");
-    let order = Persistency::new(Model::Unordered, 1);
-    let firmware = fixed::<Recovers<HOW>>(&Config::default());
-    Probe::new(campaign(seed, nested), oracle, order, None, Rc::new(Nothing), firmware)
+    begin(campaign(seed, nested), oracle, fixed::<Recovers<HOW>>(&Config::default()))
 }
 
 /// No crash point comes between the store to the second word and the fence.
@@ -308,7 +308,7 @@ fn what_a_fence_forbids_was_allowed_before_it() {
     }
     probe.fence(CoreId(0), FenceKind::Durable);
     probe.fenced(CoreId(0));
-    assert!(probe.stores.is_some_and(|stores| stores.allowed));
+    assert!(probe.found.allowed);
 }
 
 #[test]
@@ -319,14 +319,14 @@ fn the_order_of_stores_is_checked_in_what_recovery_leaves() {
     let mut probe = of_stores::<CAREFUL>(&[]);
     probe.stored(CoreId(0), DATA[0], (0, 1), false, &view);
     probe.check_stores(Cycle(0), Image::over(&durable));
-    let texts: Vec<&str> = probe.violations.iter().map(|found| &*found.text).collect();
+    let texts: Vec<&str> = probe.found.violations.iter().map(|found| &*found.text).collect();
     assert_eq!(texts, ["order: the image holds 0x7 at 0x8, which nobody stored"]);
 }
 
 #[test]
 fn what_recovery_takes_is_counted_in_lines() {
     for nested in [true, false] {
-        let took = recovered::<Recovers<CAREFUL>>(&Config::default(), 1, nested).recovery;
+        let took = recovered::<Recovers<CAREFUL>>(&Config::default(), 1, nested).found.recovery;
         let lines: FxHashSet<Line> = DATA.iter().chain([&MARK]).map(|word| word.line()).collect();
         assert_eq!((took.count, took.read, took.read_most), (1, 1, 1), "the mark");
         let written = lines.len() as u64;
@@ -348,7 +348,7 @@ fn a_campaign_finds_so_much_and_no_more() {
     let mut probe = of_transactions::<CAREFUL>(1, true);
     probe.campaign.violations_max = 2;
     (0..3).for_each(|_| probe.report(Cycle(0), None, "wrong".to_owned(), None));
-    assert_eq!(probe.violations.len(), 2);
+    assert_eq!(probe.found.violations.len(), 2);
 }
 
 #[test]
@@ -448,7 +448,7 @@ fn a_recovery_that_does_something_else_each_time_is_noticed() {
     for domain in [Domain::Adr, Domain::Eadr] {
         let mut config = Config::default();
         config.controller.domain = domain as u64;
-        let of = |seed| recovered::<Recovers<MOODY>>(&config, seed, true).violations;
+        let of = |seed| recovered::<Recovers<MOODY>>(&config, seed, true).found.violations;
         let texts: FxHashSet<String> = (0..64).flat_map(of).map(|found| found.text).collect();
         assert_eq!(texts, FxHashSet::from_iter([nested::depends("recover")]), "{domain:?}");
     }
@@ -459,7 +459,7 @@ fn a_recovery_that_does_something_else_each_time_is_noticed() {
 fn a_recovery_that_is_another_until_it_is_interrupted_is_noticed() {
     let mut config = Config::default();
     config.controller.domain = Domain::Eadr as u64;
-    let of = |seed| recovered::<Recovers<FICKLE>>(&config, seed, true).violations;
+    let of = |seed| recovered::<Recovers<FICKLE>>(&config, seed, true).found.violations;
     let found: Vec<Violation> = (0..64).flat_map(of).collect();
     assert!(found.iter().all(|found| found.text == nested::depends("recover")), "{found:?}");
     let nested: FxHashSet<_> = found.iter().map(|found| found.nested).collect();
@@ -476,7 +476,7 @@ fn a_machine_that_booted_has_changed_no_data_and_does_so_again() {
         let before = Contents::new(0, 4096).expect("room");
         let mut probe = of_transactions::<CAREFUL>(1, true);
         probe.boot(&Booted { before, writes, damaged });
-        probe.violations.into_iter().map(|found| found.text).collect::<Vec<_>>()
+        probe.found.violations.into_iter().map(|found| found.text).collect::<Vec<_>>()
     };
     assert_eq!(texts(None, &[]), [""; 0]);
     assert_eq!(texts(Some(DATA[0]), &[]), ["booting changed the word at 0x8, which is data"]);
@@ -543,8 +543,8 @@ fn a_recovery_that_does_less_the_second_time_is_not_kept() {
 fn a_recovery_that_does_not_end_is_noticed() {
     for nested in [true, false] {
         let probe = recovered::<Recovers<ENDLESS>>(&Config::default(), 1, nested);
-        let texts: Vec<&str> = probe.violations.iter().map(|found| &*found.text).collect();
+        let texts: Vec<&str> = probe.found.violations.iter().map(|found| &*found.text).collect();
         assert_eq!(texts, ["liveness: recovery does not end: `recover` makes 4 million writes"]);
-        assert_eq!(probe.nested_points, 0, "there is nothing to interrupt");
+        assert_eq!(probe.found.nested_points, 0, "there is nothing to interrupt");
     }
 }

@@ -3,13 +3,13 @@
 use crate::calendar::Calendar;
 use crate::config::Config;
 use crate::device::share::Share;
-use crate::recorder::{Part, Recorder, Span};
+use crate::recorder::{Part, Record, Recorder};
 use crate::units::{Divisor, Line};
 use crate::usage::BankUse;
 
 /// The times of a memory device, in cycles.
 #[derive(Clone, Debug)]
-pub(super) struct Timing {
+pub(crate) struct Timing {
     pub hit: u64,
     /// An access that opens a row: reading the cells of a persistent memory, or precharging and
     /// activating a DRAM.
@@ -55,7 +55,7 @@ pub struct Read {
 
 /// Banks with row buffers behind one bus.
 #[derive(Clone, Debug)]
-pub(super) struct Banks {
+pub(crate) struct Banks {
     pub timing: Timing,
     /// The bytes that are read when a row is opened: at least a piece, which lies in one bank.
     pub row_bytes: u64,
@@ -171,9 +171,8 @@ impl Banks {
         self.counts = BankUse::new(self.banks.len());
     }
 
-    /// Returns what was recorded and, if the window was too long to record all of it, how long a
-    /// window could be.
-    pub fn take_uses(&mut self) -> (Vec<Span<Use>>, Option<u64>) {
+    /// Returns what was recorded.
+    pub fn take_uses(&mut self) -> Record<Use> {
         self.uses.as_mut().map(|uses| uses.take()).unwrap_or_default()
     }
 

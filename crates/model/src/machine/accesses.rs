@@ -114,10 +114,8 @@ impl<D: Design> Machine<D> {
         let heard = done.max(self.cores[id].timing.clock());
         let passed = heard.since(done);
         let load = Load { core: id, tx, word: Word::of(at.address), at: heard };
-        let progress =
-            self.design.load(&load, &mut self.below).not_before(self.card.name, "load", heard);
-        self.process_wakes();
-        match progress {
+        let answer = self.design.load(&load, &mut self.below);
+        match self.answered("load", heard, answer) {
             Progress::Done(at) => Progress::Done(Cycle(at.0 - passed)),
             Progress::Wait => Progress::Wait,
         }
@@ -169,10 +167,8 @@ impl<D: Design> Machine<D> {
         let leaves = core.timing.stored();
         let (at, past_caches) = (now, false);
         let store = Store { core: id, tx: core.tx, word, old, new, at, leaves, past_caches };
-        let progress =
-            self.design.store(&store, &mut self.below).not_before(self.card.name, "store", now);
-        self.process_wakes();
-        progress
+        let answer = self.design.store(&store, &mut self.below);
+        self.answered("store", now, answer)
     }
 
     /// Records a store of the program for the write sets and the oracle, and returns whether it

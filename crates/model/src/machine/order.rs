@@ -1,7 +1,7 @@
 //! What puts a machine's stores in order: transactions, fences and locks.
 
-use crate::controller::Event;
 use crate::design::{Abort, Design, Durability, Fence, FenceKind, Progress, Tx};
+use crate::event::Event;
 use crate::machine::Machine;
 use crate::meters::Stall;
 use crate::timeline::Happening;
@@ -42,10 +42,8 @@ impl<D: Design> Machine<D> {
         if let Some(probe) = &mut self.probe {
             probe.oracle.begin(id, tx.id);
         }
-        let progress =
-            self.design.begin(&tx, &mut self.below).not_before(self.card.name, "begin", tx.at);
-        self.process_wakes();
-        progress
+        let answer = self.design.begin(&tx, &mut self.below);
+        self.answered("begin", tx.at, answer)
     }
 
     /// Notes that the program asks for its transaction to be committed.
@@ -81,20 +79,16 @@ impl<D: Design> Machine<D> {
             self.below.view.set_word(word, old);
         }
         let tx = self.ending(id);
-        let progress =
-            self.design.abort(&tx, by, &mut self.below).not_before(self.card.name, "abort", tx.at);
-        self.process_wakes();
-        progress
+        let answer = self.design.abort(&tx, by, &mut self.below);
+        self.answered("abort", tx.at, answer)
     }
 
     pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
         let tx = self.ending(id);
-        let progress =
-            self.design.commit(&tx, &mut self.below).not_before(self.card.name, "commit", tx.at);
+        let answer = self.design.commit(&tx, &mut self.below);
         self.counts.commits += 1;
         self.cores[id].tx = None;
-        self.process_wakes();
-        progress
+        self.answered("commit", tx.at, answer)
     }
 
     /// Keeps the stores behind a fence or commit back until the time that its hook answered.
@@ -253,13 +247,11 @@ impl<D: Design> Machine<D> {
         };
         let evicted = evicted.filter(|line| self.below.caches.holds(*line));
         let fence = Fence { core: id, kind, at, drained };
-        let progress =
-            self.design.fence(&fence, &mut self.below).not_before(self.card.name, "fence", at);
+        let answer = self.design.fence(&fence, &mut self.below);
         if let Some(line) = evicted.filter(|line| !self.below.caches.holds(*line)) {
             self.cores[id].timing.drops(line, drained);
         }
-        self.process_wakes();
-        progress
+        self.answered("fence", at, answer)
     }
 
     /// Makes later stores wait for a flush that has dispatched, where one store is in flight at a

@@ -49,7 +49,7 @@ impl<D: Design> Machine<D> {
         self.combines = true;
         // The core's own buffer for the line gathers the earlier stores and this one.
         self.send_combined_line_of(|owner| owner != id, id, line);
-        let dirty = self.below.caches.clean(line, false);
+        let dirty = self.below.caches.take_out(line);
         self.cores[id].timing.drops(line, now);
         self.tell_departures(now);
         if dirty {
@@ -91,10 +91,8 @@ impl<D: Design> Machine<D> {
         let core = &self.cores[id];
         let (at, leaves) = (core.timing.clock(), core.timing.stored());
         let store = Store { core: id, tx: core.tx, word, old, new, at, leaves, past_caches: true };
-        let progress =
-            self.design.store(&store, &mut self.below).not_before(self.card.name, "store", at);
-        self.process_wakes();
-        progress
+        let answer = self.design.store(&store, &mut self.below);
+        self.answered("store", at, answer)
     }
 
     /// Sends what any core has stored to a line past the caches, before a core stores to that line

@@ -2,7 +2,7 @@
 
 use crate::design::{Design, FenceKind};
 use crate::machine::Machine;
-use crate::recorder::{Part, shorter};
+use crate::recorder::Part;
 use crate::timeline::{Asked, Awaits, Happening, Recorded, Timeline};
 use crate::units::{CoreId, Cycle, TxId};
 
@@ -74,14 +74,12 @@ impl<D: Design> Machine<D> {
         let timeline = self.below.memory.timeline.take()?;
         let clocks = self.cores.iter().map(|(_, core)| core.timing.clock());
         let end = clocks.max().expect("a machine has cores").max(self.below.memory.now());
-        let (mut others, mut holds) = self.below.memory.take_bank_uses();
+        let mut others = self.below.memory.take_bank_uses();
         for (id, core) in self.cores.iter_mut() {
-            let waits = core.timing.waits.take().map(|mut waits| waits.take());
-            let (waits, own_holds) = waits.unwrap_or_default();
-            let spans = waits.into_iter().map(|wait| wait.map(|stall| Happening::Wait(id, stall)));
-            others.extend(spans);
-            holds = shorter(holds, own_holds);
+            if let Some(mut waits) = core.timing.waits.take() {
+                others.join(waits.take().map(|stall| Happening::Wait(id, stall)));
+            }
         }
-        Some(timeline.finish(end, (others, holds)))
+        Some(timeline.finish(end, others))
     }
 }

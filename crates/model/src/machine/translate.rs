@@ -40,13 +40,8 @@ impl<D: Design> Machine<D> {
             self.design.tlb_evict(&evict, &mut self.below);
         }
         let fill = TlbFill { core: id, page, at: heard };
-        let progress = self.design.tlb_fill(&fill, &mut self.below).not_before(
-            self.card.name,
-            "tlb_fill",
-            heard,
-        );
-        self.process_wakes();
-        match progress {
+        let answer = self.design.tlb_fill(&fill, &mut self.below);
+        match self.answered("tlb_fill", heard, answer) {
             Progress::Done(filled) => {
                 let ready = Cycle(filled.0 - heard.since(at));
                 self.below.tlbs.fill(id, page, ready);

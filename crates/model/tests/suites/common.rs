@@ -13,7 +13,7 @@ use model::design::{
 use model::engine::{Control, Failure, Outcome, Run};
 use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Line, LineData};
-use model::workload::{Pm, Program, Ptr, Step, Workload};
+use model::workload::{Flush, Pm, Program, Ptr, Step, Workload};
 
 /// A machine on which a cycle is a nanosecond and every time is a round number: 1 core, 1
 /// controller with a queue of 4 that keeps nothing back, 1 bank, no on-DIMM buffer. A read of the
@@ -131,7 +131,7 @@ impl Design for Watcher {
     fn fence(&mut self, fence: &model::design::Fence, below: &mut Below<()>) -> Progress {
         match fence.kind {
             model::design::FenceKind::Flush(line, class, _) => {
-                below.flush(fence.core, fence.drained, line, true, class);
+                below.flush(fence.core, fence.drained, line, Flush::WriteBack, class);
                 Progress::Done(fence.at)
             }
             _ => below.fence(fence.core, fence.drained),

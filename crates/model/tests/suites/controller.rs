@@ -4,8 +4,10 @@
 use crate::common::config;
 use model::agenda::Agenda;
 use model::config::Config;
-use model::controller::{Event, Memory, Notify};
+use model::controller::Notify;
 use model::device::Write;
+use model::event::Event;
+use model::memory::Memory;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, DRAM_BASE, Line, Word};
 use model::usage::Times;

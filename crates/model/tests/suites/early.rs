@@ -4,12 +4,11 @@ use std::cell::Cell;
 
 use crate::common::{at, campaign, card, config, try_campaign};
 use model::controller::Notify;
-use model::crash::{Campaign, Points};
+use model::crash::{Campaign, Crashes, Points};
 use model::design::{
     Bare, Below, Card, Design, Gasp, KeptBy, NoParams, NoRules, Progress, Setup, Store, Structure,
 };
 use model::device::Write;
-use model::engine::Crashes;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
 use model::units::Word;

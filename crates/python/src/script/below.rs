@@ -11,6 +11,7 @@ use model::design::{Below, Progress};
 use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, TxId, WORD_BYTES, Word};
+use model::workload::Flush;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -382,7 +383,8 @@ impl PyBelow {
         let at = self.time(at, Way::Walk)?;
         let token = tell.map(|tell| self.token(tell.unbind()));
         let notify = token.map_or(Notify::Nobody, Notify::Design);
-        let is_under_way = self.changed()?.write_back(at, line, keep, class, notify);
+        let how = if keep { Flush::WriteBack } else { Flush::Evict };
+        let is_under_way = self.changed()?.flush_to(at, line, line, how, class, notify);
         if let Some(token) = token.filter(|_| !is_under_way) {
             self.take(token);
         }
@@ -395,7 +397,8 @@ impl PyBelow {
     fn flush(&self, core: u8, at: u64, address: u64, keep: bool, kind: &str) -> PyResult<()> {
         let (core, at) = (self.core(core)?, self.time_of_fence(at, Way::Walk)?);
         let (line, class) = (self.line_of(address).and(line(address))?, class(kind)?);
-        self.changed()?.flush(core, at, line, keep, class);
+        let how = if keep { Flush::WriteBack } else { Flush::Evict };
+        self.changed()?.flush(core, at, line, how, class);
         Ok(())
     }
 

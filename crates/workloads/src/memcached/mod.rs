@@ -35,7 +35,7 @@ use model::units::CoreId;
 use model::workload::{About, Declared, LockId, Pm, Program, Reopens, Site, Step, Stop, Workload};
 
 use crate::heap::{Alignment, Heap};
-use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, check_multiple_of_8, locked};
+use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, Supply, check_multiple_of_8, locked};
 use crate::rng::Random;
 use crate::walk::Walk;
 use calls::Call;
@@ -100,8 +100,7 @@ pub struct Memcached {
     params: MemcachedParams,
     plan: Plan,
     shape: Arc<Shape>,
-    heaps: Vec<Heap>,
-    stamps: Vec<Stamps>,
+    supplies: Vec<Supply>,
     servers: Vec<Server>,
     /// The state in which each core's client begins.
     clients: Vec<After>,
@@ -147,12 +146,11 @@ impl Declared for Memcached {
         let items = if params.items == 0 { site.items.min(most) } else { params.items };
         let plan = Plan::new(items, params.shared == 1, site);
         let shape = Arc::new(Shape::new(params, plan.items)?);
-        let heaps = Heap::of_site(site, Alignment::Line);
-        let stamps = (0..heaps.len()).map(Stamps::new).collect();
+        let supplies = Supply::of_site(site, Alignment::Line);
         let after = |oldest| After { oldest, commands: 0, held: Vec::new() };
         let clients = (0..site.cores).map(|core| after(first_key(CoreId(core)))).collect();
         let params = params.clone();
-        Ok(Memcached { params, plan, shape, heaps, stamps, servers: Vec::new(), clients })
+        Ok(Memcached { params, plan, shape, supplies, servers: Vec::new(), clients })
     }
 }
 
@@ -165,13 +163,14 @@ impl Memcached {
     /// The program of a core.
     fn client(&self, core: CoreId) -> Client {
         let index = usize::from(core.0);
+        let Supply { heap, stamps } = self.supplies[index].clone();
         let After { oldest, commands, held } = self.clients[index].clone();
         Client {
             server: self.servers[self.plan.structure_of(core)].clone(),
             params: self.params.clone(),
-            heap: self.heaps[index].clone(),
-            stamps: self.stamps[index].clone(),
-            random: Random::new(self.plan.site.seed, core, Memcached::ABOUT.name),
+            heap,
+            stamps,
+            random: self.plan.random(core, Memcached::ABOUT.name),
             oldest,
             window: self.window(core),
             commands,
@@ -197,20 +196,23 @@ fn first_key(core: CoreId) -> u64 {
 impl Workload for Memcached {
     fn populate(&mut self, pm: &mut Pm<'_>) -> Step {
         for index in 0..usize::from(self.plan.structures) {
-            let server = Server::create(Arc::clone(&self.shape), pm, &mut self.heaps[index])?;
+            let heap = &mut self.supplies[index].heap;
+            let server = Server::create(Arc::clone(&self.shape), pm, heap)?;
             let mut random = self.plan.filling(index, Memcached::ABOUT.name);
             for item in 0..self.plan.items {
                 let core = self.plan.supplier(index, item);
+                let number = first_key(CoreId(core as u8)) + item / self.sharers();
+                let Supply { heap, stamps } = &mut self.supplies[core];
                 let set = Set {
-                    number: first_key(CoreId(core as u8)) + item / self.sharers(),
+                    number,
                     size: self.shape.draw_size(&mut random),
-                    stamp: self.stamps[core].issue(),
+                    stamp: stamps.issue(),
                     now: 0,
                 };
-                server.set(pm, &mut self.heaps[core], set)?;
-                server.move_bucket(pm, &mut self.heaps[core]);
+                server.set(pm, heap, set)?;
+                server.move_bucket(pm, heap);
             }
-            server.move_all(pm, &mut self.heaps[index]);
+            server.move_all(pm, &mut self.supplies[index].heap);
             self.servers.push(server);
         }
         Ok(())
@@ -240,7 +242,7 @@ impl Workload for Memcached {
         for (core, chunk) in held {
             self.clients[core].held.push(chunk);
         }
-        (self.heaps, self.stamps) = self.plan.go_on(seed, Alignment::Line, &seen);
+        self.supplies = self.plan.go_on(seed, Alignment::Line, &seen);
         Ok(())
     }
 }

@@ -313,7 +313,7 @@ fn a_filled_table_does_not_grow() {
 fn a_table_that_doubles_is_empty_whatever_was_there() {
     let text = "items=300 buckets=256 memory_percent=1000 set_percent=100";
     let (workload, mut view) = filled(text, 1);
-    let used = workload.heaps[0].clone().alloc(1 << 12).expect("room").address;
+    let used = workload.supplies[0].heap.clone().alloc(1 << 12).expect("room").address;
     for word in (used..used + (1 << 20)).step_by(8).map(Word::of) {
         view.pm.set_word(word, 0x0123_4567_89ab_cdef);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::units::{Cycle, LINE_BYTES, Line, LineData, WORD_BYTES, Word};
-use model::workload::{Flush, LockId, Overwritten, Port, Ptr};
+use model::workload::{Overwritten, Port, Ptr};
 
 use super::trace::Trace;
 
@@ -121,12 +121,6 @@ impl Port for History {
         }
     }
 
-    fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
-        for (place, &value) in (0..).zip(values) {
-            self.store(at.plus(place * WORD_BYTES), value, u64::MAX);
-        }
-    }
-
     fn begin(&mut self, abortable: bool) {
         self.overwritten().begin(abortable);
     }
@@ -144,28 +138,6 @@ impl Port for History {
                 each.remove(own);
             }
         }
-    }
-
-    fn lock(&mut self, _lock: LockId) {}
-
-    fn unlock(&mut self, _lock: LockId) {}
-
-    fn work(&mut self, _instructions: u64) {}
-
-    fn flush(&mut self, _at: Ptr, _how: Flush) {}
-
-    fn order(&mut self) {}
-
-    fn durable(&mut self) {}
-
-    fn mark(&mut self) {}
-
-    fn take_turn(&mut self, _turn: u64) {}
-
-    fn pass_turn(&mut self) {}
-
-    fn cancelled(&self) -> bool {
-        false
     }
 }
 

@@ -36,10 +36,9 @@ use model::locks::lock_line;
 use model::units::CoreId;
 use model::workload::{About, Declared, LockId, Pm, Program, Reopens, Site, Step, Workload};
 
-use crate::heap::{Alignment, Heap};
+use crate::heap::Alignment;
 use crate::index::Kind;
-use crate::keyed::{Plan, Seen, Stamps};
-use crate::rng::Random;
+use crate::keyed::{Plan, Seen, Stamps, Supply};
 use crate::walk::Walk;
 use new_order::{Inputs, Order, Terminal};
 use schema::{Database, LINES_MAX, LINES_MIN, Loader, Scale, StockColumns};
@@ -108,8 +107,7 @@ pub struct Tpcc {
     params: TpccParams,
     plan: Plan,
     scale: Scale,
-    heaps: Vec<Heap>,
-    stamps: Vec<Stamps>,
+    supplies: Vec<Supply>,
     databases: Vec<Arc<Database>>,
 }
 
@@ -131,25 +129,25 @@ impl Declared for Tpcc {
         };
         // The items of the plan are warehouses.
         let plan = Plan::new(warehouses, params.shared == 1, site);
-        let heaps = Heap::of_site(site, Alignment::Line);
-        let stamps = (0..heaps.len()).map(Stamps::new).collect();
+        let supplies = Supply::of_site(site, Alignment::Line);
         let scale = Scale::new(params, &plan);
         let params = params.clone();
-        Ok(Tpcc { params, plan, scale, heaps, stamps, databases: Vec::new() })
+        Ok(Tpcc { params, plan, scale, supplies, databases: Vec::new() })
     }
 }
 
 impl Tpcc {
     /// The program of a core.
     fn terminal(&self, core: CoreId) -> Terminal {
-        let (params, index) = (&self.params, usize::from(core.0));
+        let params = &self.params;
+        let Supply { heap, stamps } = self.supplies[usize::from(core.0)].clone();
         Terminal {
             database: Arc::clone(&self.databases[self.plan.structure_of(core)]),
             homes: self.homes(core),
             inputs: Inputs::new(self.plan.site.seed, self.scale, params.remote, params.rollback),
-            heap: self.heaps[index].clone(),
-            stamps: self.stamps[index].clone(),
-            random: Random::new(self.plan.site.seed, core, Tpcc::ABOUT.name),
+            heap,
+            stamps,
+            random: self.plan.random(core, Tpcc::ABOUT.name),
             is_shared: self.plan.lock.is_some(),
             reads_in_turn: params.item_reads == 1,
             order: Order::default(),
@@ -211,8 +209,7 @@ impl Workload for Tpcc {
                 is_lean: self.params.rows == 1,
                 columns: StockColumns::of(self.params.stock_counts),
                 random: self.plan.filling(structure, Tpcc::ABOUT.name),
-                stamps: &mut self.stamps,
-                heaps: &mut self.heaps,
+                supplies: &mut self.supplies,
                 pm,
             };
             let database = loader.load(|warehouse| self.plan.supplier(structure, warehouse))?;
@@ -231,7 +228,7 @@ impl Workload for Tpcc {
 
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
-        (self.heaps, self.stamps) = self.plan.go_on(seed, Alignment::Line, &seen);
+        self.supplies = self.plan.go_on(seed, Alignment::Line, &seen);
         Ok(())
     }
 }
@@ -239,7 +236,7 @@ impl Workload for Tpcc {
 impl Tpcc {
     /// Checks every database.
     fn look(&self, image: &Image<'_>) -> Result<Seen, String> {
-        let (mut seen, cores) = (Seen::default(), self.heaps.len() as u64);
+        let (mut seen, cores) = (Seen::default(), self.supplies.len() as u64);
         for (index, database) in self.databases.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             let stamps = check::check(database, &mut walk)

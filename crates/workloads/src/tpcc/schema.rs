@@ -26,9 +26,8 @@
 use model::units::{LINE_BYTES, WORD_BYTES};
 use model::workload::{Pm, Ptr, Step};
 
-use crate::heap::Heap;
 use crate::index::{Kind, Table};
-use crate::keyed::Stamps;
+use crate::keyed::Supply;
 use crate::rng::{Random, mix};
 
 /// Bytes of a warehouse and of a district (89 and 95 in the standard), each alone in its lines.
@@ -350,10 +349,8 @@ pub struct Loader<'a, 'b> {
     pub columns: StockColumns,
     /// The random numbers from which the first orders are drawn.
     pub random: Random,
-    /// The stamps of each core.
-    pub stamps: &'a mut [Stamps],
-    /// The heaps of each core.
-    pub heaps: &'a mut [Heap],
+    /// The blocks and the stamps of each core.
+    pub supplies: &'a mut [Supply],
     /// Plain memory.
     pub pm: &'a mut Pm<'b>,
 }
@@ -364,7 +361,7 @@ impl Loader<'_, '_> {
     pub fn load(&mut self, supplier: impl Fn(u64) -> usize) -> Step<Database> {
         let items = self.table(supplier(0), self.scale.items, ITEM_BYTES)?;
         for item in 1..=self.scale.items {
-            let row = items.insert(self.pm, &mut self.heaps[supplier(0)], item)?;
+            let row = items.insert(self.pm, &mut self.supplies[supplier(0)].heap, item)?;
             for word in 0..ITEM_WORDS {
                 self.pm.store(row.plus(word * WORD_BYTES), constant::item(item, word));
             }
@@ -377,15 +374,15 @@ impl Loader<'_, '_> {
     }
 
     fn table(&mut self, core: usize, rows: u64, bytes: u64) -> Step<Table> {
-        Table::new(self.kind, rows, bytes, self.pm, &mut self.heaps[core])
+        Table::new(self.kind, rows, bytes, self.pm, &mut self.supplies[core].heap)
     }
 
     fn load_warehouse(&mut self, warehouse: u64, core: usize) -> Step<Warehouse> {
-        let row = self.heaps[core].alloc(PLACE_BYTES)?;
+        let row = self.supplies[core].heap.alloc(PLACE_BYTES)?;
         self.pm.store(row.plus(WAREHOUSE_TAX), constant::tax(warehouse, None));
         let stock = self.table(core, self.scale.items, STOCK_BYTES)?;
         for item in 1..=self.scale.items {
-            let row = stock.insert(self.pm, &mut self.heaps[core], item)?;
+            let row = stock.insert(self.pm, &mut self.supplies[core].heap, item)?;
             self.pm.store(row.plus(QUANTITY), constant::quantity(warehouse, item));
             for (word, text) in self.columns.texts() {
                 let text = constant::stock(warehouse, item, text);
@@ -401,7 +398,7 @@ impl Loader<'_, '_> {
     fn load_district(&mut self, warehouse: u64, district: u64, core: usize) -> Step<District> {
         let scale = self.scale;
         let undelivered = scale.orders + 1 - scale.first_undelivered();
-        let row = self.heaps[core].alloc(PLACE_BYTES)?;
+        let row = self.supplies[core].heap.alloc(PLACE_BYTES)?;
         self.pm.store(row.plus(NEXT_ORDER), scale.orders + 1);
         self.pm.store(row.plus(DISTRICT_TAX), constant::tax(warehouse, Some(district)));
         let lines = match self.kind {
@@ -419,7 +416,7 @@ impl Loader<'_, '_> {
             },
         };
         for customer in 1..=scale.customers {
-            let row = made.customers.insert(self.pm, &mut self.heaps[core], customer)?;
+            let row = made.customers.insert(self.pm, &mut self.supplies[core].heap, customer)?;
             let key = constant::customer_key(warehouse, district, customer);
             for word in 0..CUSTOMER_READ {
                 self.pm.store(row.plus(word * WORD_BYTES), constant::customer(key, word));
@@ -437,7 +434,7 @@ impl Loader<'_, '_> {
         (warehouse, number, order): (u64, u64, u64),
         core: usize,
     ) -> Step {
-        let heap = &mut self.heaps[core];
+        let Supply { heap, stamps } = &mut self.supplies[core];
         let is_new = order >= self.scale.first_undelivered();
         let row = district.orders.insert(self.pm, heap, order)?;
         let first = OrderRow {
@@ -445,7 +442,7 @@ impl Loader<'_, '_> {
             lines: self.scale.draw_lines(&mut self.random),
             is_local: true,
             carrier: if is_new { 0 } else { 1 + self.random.below(CARRIERS) },
-            entered: self.stamps[core].issue(),
+            entered: stamps.issue(),
         };
         first.store(self.pm, row);
         if is_new {

@@ -22,7 +22,6 @@ use model::workload::{About, Declared, Pm, Program, Reopens, Site, Step, Workloa
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{Plan, Seen};
-use crate::rng::Random;
 use crate::walk::Walk;
 use client::{Client, Draws, Locks};
 use database::{Database, LEAST_BYTES, TABLES};
@@ -90,7 +89,7 @@ impl Vacation {
         // Rounded as in STAMP.
         let range = ((self.rows * self.params.query_range + 50) / 100).max(1);
         let draws = Draws {
-            random: Random::new(self.plan.site.seed, core, Vacation::ABOUT.name),
+            random: self.plan.random(core, Vacation::ABOUT.name),
             queries: self.params.queries,
             range,
             user_percent: if is_mixed { self.params.user_percent } else { 100 },
@@ -123,7 +122,8 @@ impl Workload for Vacation {
 
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
-        (self.heaps, _) = self.plan.go_on(seed, Alignment::Line, &seen);
+        let supplies = self.plan.go_on(seed, Alignment::Line, &seen);
+        self.heaps = supplies.into_iter().map(|supply| supply.heap).collect();
         Ok(())
     }
 }

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use model::contents::{Contents, View};
 use model::image::Image;
-use model::units::{CoreId, Cycle, Line, WORD_BYTES, Word};
-use model::workload::{Flush, LockId, Pm, Port, Program, Ptr, Site, Step, Workload};
+use model::units::{CoreId, Cycle, Line, Word};
+use model::workload::{LockId, Pm, Port, Program, Ptr, Site, Step, Workload};
 use workloads::heap::{Alignment, Heap};
 use workloads::rng::Random;
 use workloads::{ALL, Entry};
@@ -181,12 +181,6 @@ impl Port for Watch<'_> {
         self.seen.touched.insert(word.0);
     }
 
-    fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
-        for (place, &value) in (0..).zip(values) {
-            self.store(at.plus(place * WORD_BYTES), value, u64::MAX);
-        }
-    }
-
     fn begin(&mut self, abortable: bool) {
         assert!(!abortable, "by default no workload aborts");
         self.seen.begins += 1;
@@ -211,17 +205,5 @@ impl Port for Watch<'_> {
     fn unlock(&mut self, _lock: LockId) {
         assert!(self.seen.commits == 1, "a lock given back before the commit");
         self.seen.held -= 1;
-    }
-
-    fn work(&mut self, _instructions: u64) {}
-    fn flush(&mut self, _at: Ptr, _how: Flush) {}
-    fn order(&mut self) {}
-    fn durable(&mut self) {}
-    fn mark(&mut self) {}
-    fn take_turn(&mut self, _: u64) {}
-    fn pass_turn(&mut self) {}
-
-    fn cancelled(&self) -> bool {
-        false
     }
 }

@@ -106,10 +106,6 @@ impl Port for Notes<'_> {
     fn pass_turn(&mut self) {
         self.note("pass");
     }
-
-    fn cancelled(&self) -> bool {
-        false
-    }
 }
 
 /// Returns a core's operations in its next transaction, on the copy whose memory begins there.

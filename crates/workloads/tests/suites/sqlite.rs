@@ -5,7 +5,7 @@ use model::contents::{Contents, View};
 use model::image::Image;
 use model::script::Script;
 use model::units::{CoreId, Cycle, LINE_BYTES, Word};
-use model::workload::{Flush, LockId, Pm, Port, Program, Ptr, Site, Step, Stop, Workload};
+use model::workload::{Pm, Port, Program, Ptr, Site, Step, Stop, Workload};
 
 const CAPACITY: u64 = 64 << 20;
 
@@ -90,15 +90,6 @@ impl Port for Recorder<'_> {
     fn work(&mut self, instructions: u64) {
         self.instructions += instructions;
     }
-
-    fn lock(&mut self, _: LockId) {}
-    fn unlock(&mut self, _: LockId) {}
-    fn flush(&mut self, _: Ptr, _: Flush) {}
-    fn order(&mut self) {}
-    fn durable(&mut self) {}
-    fn mark(&mut self) {}
-    fn take_turn(&mut self, _: u64) {}
-    fn pass_turn(&mut self) {}
 
     fn cancelled(&self) -> bool {
         self.cancelled

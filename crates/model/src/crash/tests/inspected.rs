@@ -53,9 +53,9 @@ impl Cuts {
             durable.set_word(word, value);
             self.probe.oracle.compare(word.line(), &durable);
         }
-        self.probe.points += 1;
+        self.probe.found.points += 1;
         self.probe.recover(Cycle(0), Image::over(&durable));
-        assert!(self.probe.violations.is_empty(), "{:?}", self.probe.violations);
+        assert!(self.probe.found.violations.is_empty(), "{:?}", self.probe.found.violations);
         self.workload.images.take()
     }
 }

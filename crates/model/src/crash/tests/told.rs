@@ -46,9 +46,9 @@ fn a_checker_refuses_what_an_interruption_of_recovery_left() {
     probe.firmware = fixed::<Recovers<HASTY>>(&config);
     // The oracle leaves what is stored outside of transactions to the checker.
     DATA.into_iter().for_each(|word| probe.oracle.store_outside(CoreId(0), word));
-    (probe.workload, probe.order, probe.passed) = (Rc::new(Wants), 5, 9);
+    (probe.workload, probe.order, probe.found.passed) = (Rc::new(Wants), 5, 9);
     probe.recover(Cycle(3), Image::over(&durable));
-    let [found] = &probe.violations[..] else { panic!("{:?}", probe.violations) };
+    let [found] = &probe.found.violations[..] else { panic!("{:?}", probe.found.violations) };
     assert_eq!((&*found.text, found.nested, found.nested_order), ("the checker", Some(2), 0));
     assert_eq!((found.point, found.order, found.at), (9, 5, Cycle(3)));
 }
@@ -58,7 +58,7 @@ fn where_the_order_of_stores_is_checked_a_recovery_that_does_not_end_is_told() {
     let durable = Contents::new(0, 4096).expect("room");
     let mut probe = of_stores::<ENDLESS>(&[]);
     probe.check_stores(Cycle(0), Image::over(&durable));
-    let texts: Vec<&str> = probe.violations.iter().map(|found| &*found.text).collect();
+    let texts: Vec<&str> = probe.found.violations.iter().map(|found| &*found.text).collect();
     assert_eq!(texts, ["liveness: recovery does not end: `recover` makes 4 million writes"]);
 }
 
@@ -75,7 +75,7 @@ fn hardware_that_writes_where_nobody_has_stored_is_found() {
         (0..512).for_each(|word| probe.oracle.compare(Word(word).line(), durable));
         probe.check_stores(Cycle(0), Image::over(durable));
         let text = |found: &Violation| found.text.clone();
-        probe.violations.iter().map(text).collect::<Vec<String>>()
+        probe.found.violations.iter().map(text).collect::<Vec<String>>()
     };
     for word in [Word(0), Word(2), Word(7), Word(64)] {
         let mut durable = Contents::new(0, 4096).expect("room");
@@ -98,7 +98,7 @@ fn hardware_that_writes_where_nobody_has_stored_is_found() {
 
 #[test]
 fn a_design_that_cannot_say_where_lines_are_is_wrong() {
-    let found = recovered::<Recovers<LOST>>(&Config::default(), 1, false).violations;
+    let found = recovered::<Recovers<LOST>>(&Config::default(), 1, false).found.violations;
     let texts: Vec<&str> = found.iter().map(|found| &*found.text).collect();
     assert_eq!(texts, ["placement: two pages have one frame"]);
 }
@@ -108,33 +108,31 @@ fn a_design_that_cannot_say_where_lines_are_is_wrong() {
 fn an_announcement_of_what_may_store_more_is_told() {
     let memory = Contents::new(0, 4096).expect("room");
     let oracle = Oracle::new(&memory, 1, MARK.address(), Durability::Asynchronous).expect("room");
-    let order = Persistency::new(Model::Unordered, 1);
     let firmware = fixed::<Recovers<CAREFUL>>(&Config::default());
-    let mut probe = Probe::new(campaign(1, false), oracle, order, None, Rc::new(Nothing), firmware);
+    let mut probe = begin(campaign(1, false), oracle, firmware);
     probe.oracle.begin(CoreId(0), TxId(1));
-    (probe.order, probe.passed) = (2, 9);
+    (probe.order, probe.found.passed) = (2, 9);
     probe.announced(Cycle(3), CoreId(0), TxId(1), &memory);
-    let [found] = &probe.violations[..] else { panic!("{:?}", probe.violations) };
+    let [found] = &probe.found.violations[..] else { panic!("{:?}", probe.found.violations) };
     assert!(found.text.starts_with("announcement: transaction 1 of core 0"), "{}", found.text);
     assert_eq!((found.point, found.order, found.at), (10, 0, Cycle(3)), "the one that follows");
     // A campaign that only counts is not ended by what it finds.
-    probe.violations.clear();
+    probe.found.violations.clear();
     probe.campaign.points = Points::Count;
     probe.oracle.begin(CoreId(0), TxId(2));
     probe.announced(Cycle(4), CoreId(0), TxId(2), &memory);
-    assert!(probe.violations.is_empty());
+    assert!(probe.found.violations.is_empty());
 }
 
 /// The images of one crash point may take longer than the caller that cancelled the campaign waits.
 #[test]
 fn a_campaign_that_is_cancelled_tells_nothing_more() {
-    let cancelled = Arc::new(AtomicBool::new(true));
     let mut probe = of_transactions::<HASTY>(1, true);
     assert!(probe.comes_to_cut());
-    probe.heed(&cancelled);
+    probe.cancelled.store(true, Ordering::Relaxed);
     assert!(!probe.comes_to_cut() && probe.is_done());
     probe.report(Cycle(0), None, "wrong".to_owned(), None);
     let durable = Contents::new(0, 4096).expect("room");
     probe.recover(Cycle(0), Image::over(&durable));
-    assert_eq!((probe.nested_points, probe.violations.len()), (0, 0));
+    assert_eq!((probe.found.nested_points, probe.found.violations.len()), (0, 0));
 }

@@ -3,8 +3,8 @@
 use super::Memory;
 use crate::agenda::Agenda;
 use crate::config::Domain;
+use crate::event::Event;
 use crate::units::Cycle;
-use crate::wpq::Event;
 
 impl<E: Copy> Memory<E> {
     /// Has the controller look for a write to drain, unless it is going to look soon enough.

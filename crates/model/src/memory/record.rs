@@ -2,7 +2,7 @@
 
 use super::Memory;
 use crate::meters::Meters;
-use crate::recorder::{Part, Span, shorter};
+use crate::recorder::{Part, Record};
 use crate::timeline::Happening;
 use crate::units::Cycle;
 use crate::usage::Usage;
@@ -16,26 +16,20 @@ impl<E: Copy> Memory<E> {
     /// Has every bank record what it does.
     pub(crate) fn record_banks(&mut self, part: &Part) {
         for controller in &mut self.controllers {
-            controller.pm.record_banks(part);
-            controller.dram.record_banks(part);
+            controller.pm.banks.record(part);
+            controller.dram.banks.record(part);
         }
     }
 
-    /// Returns what the banks recorded and, if the window was too long to record all of it, how
-    /// long a window could be.
-    pub(crate) fn take_bank_uses(&mut self) -> (Vec<Span<Happening>>, Option<u64>) {
-        let (mut spans, mut holds) = (Vec::new(), None);
+    /// Returns what the banks recorded.
+    pub(crate) fn take_bank_uses(&mut self) -> Record<Happening> {
+        let mut all = Record::default();
         for (index, controller) in self.controllers.iter_mut().enumerate() {
-            let (own, own_holds) = controller.pm.take_bank_uses();
-            let (volatile, volatile_holds) = controller.dram.take_bank_uses();
-            let own = own.into_iter().map(|span| span.map(|used| Happening::Bank(index, used)));
-            let volatile = volatile.into_iter();
-            let volatile =
-                volatile.map(|span| span.map(|used| Happening::VolatileBank(index, used)));
-            spans.extend(own.chain(volatile));
-            holds = shorter(holds, shorter(own_holds, volatile_holds));
+            let (pm, dram) = (&mut controller.pm.banks, &mut controller.dram.banks);
+            all.join(pm.take_uses().map(|used| Happening::Bank(index, used)));
+            all.join(dram.take_uses().map(|used| Happening::VolatileBank(index, used)));
         }
-        (spans, holds)
+        all
     }
 
     /// Returns the sum of what the controllers and their persistent memories counted.

@@ -2,8 +2,9 @@
 
 use super::Memory;
 use crate::agenda::Agenda;
+use crate::controller::Slot;
+use crate::event::Event;
 use crate::units::{CoreId, Cycle, Line};
-use crate::wpq::{Event, Slot};
 
 impl<E: Copy> Memory<E> {
     /// Enters the design's event when the line's controller may have room again.
