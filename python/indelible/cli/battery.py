@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import text, verbs
+from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE
-from indelible.text import battery as battery_text
 
 HELP = "the energy that a design needs at a power failure, and the size of battery for it"
 DESCRIPTION = (
@@ -33,12 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="the designs (all that need a battery)",
     )
-    parser.add_argument(
-        "--cores",
-        type=options.whole(1),
-        metavar="N",
-        help="number of cores (all that the machine has)",
-    )
+    options.add_cores(parser)
     parser.add_argument("--machine", default=MACHINE, metavar="M", help=f"the machine ({MACHINE})")
     options.add_settings(parser)
     options.add_common(parser)
@@ -49,8 +43,5 @@ def call(args: argparse.Namespace) -> int:
     answer = options.quietly(
         lambda: verbs.battery(args.designs, args.machine, cores=args.cores, set=args.set)
     )
-    if args.json:
-        options.show_json(answer)
-    else:
-        options.show(battery_text.battery(answer, text.terminal_width()))
+    options.show_answer(args, answer)
     return 0

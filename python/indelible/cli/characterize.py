@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from indelible import text, write_sets
+from indelible import write_sets
 from indelible.cli import options
-from indelible.text import characterization as characterization_text
+from indelible.shown import Characterization
 
 HELP = "what the transactions of a workload write, next to published values"
 DESCRIPTION = (
@@ -59,11 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `characterize`."""
 
-    def show(answer: dict[str, Any]) -> int:
-        if args.json:
-            options.show_json(answer)
-        else:
-            options.show(characterization_text.characterization(answer, text.terminal_width()))
+    def show(answer: Characterization) -> int:
+        options.show_answer(args, answer)
         return 0
 
     return options.answer(

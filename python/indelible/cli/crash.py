@@ -8,7 +8,6 @@ from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import CRASH_MACHINE
 from indelible.results import Crash
-from indelible.text import crash as crash_text
 
 HELP = "cut the power, recover, check what is left"
 DESCRIPTION = (
@@ -36,12 +35,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `crash`."""
     options.add_cell(parser)
-    parser.add_argument(
-        "--cores",
-        type=options.whole(1),
-        metavar="N",
-        help="number of cores (2; with --check, of threads)",
-    )
+    options.add_cores(parser, "2; with --check, of threads")
     parser.add_argument(
         "--points",
         type=points,
@@ -132,10 +126,7 @@ def call(args: argparse.Namespace) -> int:
     options.require_cell(args)
 
     def show(answer: Crash) -> int:
-        if args.json:
-            options.show_json(answer.json())
-        else:
-            options.show(crash_text.crash(answer))
+        options.show_answer(args, answer)
         if answer.failed:
             return 1
         # The input may have nothing that a design could get wrong, which then proves nothing.

@@ -25,19 +25,14 @@ FAILED = 1
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `doctor`."""
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object and nothing else"
-    )
+    options.add_json(parser)
 
 
 def call(args: argparse.Namespace) -> int:
     """Answer `doctor`."""
 
     def show(answer: health.Health) -> int:
-        if args.json:
-            options.show_json(answer)
-        else:
-            options.show(str(answer))
+        options.show_answer(args, answer)
         return 0 if answer.passed else FAILED
 
     return options.answer(health.doctor, show)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import text, verbs
+from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE, InputError
-from indelible.text import explain as explain_text
 
 HELP = "everything known about a design, a workload, a machine or ordering hardware"
 DESCRIPTION = (
@@ -52,8 +51,5 @@ def call(args: argparse.Namespace) -> int:
         raise InputError("`indelible explain` needs a name; `indelible list` lists them")
     on = {"machine": args.machine, "cores": args.cores}
     about = options.quietly(lambda: verbs.explain(args.name, args.set, args.diff, **on))
-    if args.json:
-        options.show_json(about)
-    else:
-        options.show(explain_text.explanation(about, text.terminal_width()))
+    options.show_answer(args, about)
     return 0

@@ -84,10 +84,7 @@ def call(args: argparse.Namespace) -> int:
     command = record.program_of(args)
 
     def show(answer: exploration.Exploration) -> int:
-        if args.json:
-            options.show_json(answer)
-        else:
-            options.show(str(answer))
+        options.show_answer(args, answer)
         if answer.failed:
             return 1
         return 0 if answer.checked else 2

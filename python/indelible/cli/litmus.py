@@ -8,7 +8,6 @@ from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import RANDOM_MAX
 from indelible.results import Litmus
-from indelible.text import litmus as litmus_text
 
 HELP = "what a power failure may leave of a few ordered stores"
 DESCRIPTION = (
@@ -78,10 +77,7 @@ def call(args: argparse.Namespace) -> int:
     """Answer `litmus`."""
 
     def show(answer: Litmus) -> int:
-        if args.json:
-            options.show_json(answer.json())
-        else:
-            options.show(litmus_text.litmus(answer))
+        options.show_answer(args, answer)
         return 0 if answer.passed else 1
 
     return options.answer(

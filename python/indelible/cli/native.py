@@ -70,10 +70,7 @@ def call(args: argparse.Namespace) -> int:
         options.require_writable("--plot", args.plot)
 
     def show(answer: native.Answer) -> int:
-        if args.json:
-            options.show_json(answer.json())
-        else:
-            options.show(str(answer))
+        options.show_answer(args, answer)
         if answer.interrupted:
             outputs.tell_unwritten(args.plot)
         elif args.plot is not None:

@@ -41,9 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write the design in Rust, and into the list of designs of this checkout",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object and nothing else"
-    )
+    options.add_json(parser)
 
 
 def call(args: argparse.Namespace) -> int:
@@ -51,8 +49,5 @@ def call(args: argparse.Namespace) -> int:
     if args.name is None:
         raise InputError("`indelible new` takes a kind and a name: `indelible new design mine`")
     answer = new(args.kind, args.name, rust=args.rust)
-    if args.json:
-        options.show_json(answer.json())
-    else:
-        options.show(str(answer))
+    options.show_answer(args, answer)
     return 0

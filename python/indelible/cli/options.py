@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from indelible import files
 from indelible.asked import SEEDS_MAX
@@ -19,6 +19,14 @@ from indelible.metrics import METRICS
 from indelible.pool import Interrupted
 
 Answer = TypeVar("Answer")
+
+
+class Printed(Protocol):
+    """An answer whose `str` is the text that its command prints."""
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+
 
 #: More digits than the largest valid number has, even with a `_` here and there.
 DIGITS_MAX = 30
@@ -83,8 +91,20 @@ def setting(word: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`."""
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+
+
+def add_cores(parser: argparse.ArgumentParser, default: str = "all that the machine has") -> None:
+    """Add `--cores`; `default` says in its help how many there are without it."""
+    parser.add_argument("--cores", type=whole(1), metavar="N", help=f"number of cores ({default})")
+
+
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that every command has."""
+    """Add `--seed` and `--json`."""
     parser.add_argument(
         "--seed",
         type=whole(0),
@@ -92,9 +112,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seed of all random choices; the same seed gives the same answer (1)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object and nothing else"
-    )
+    add_json(parser)
 
 
 def add_cell(parser: argparse.ArgumentParser) -> None:
@@ -299,6 +317,14 @@ def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
         return INTERRUPTED
     tell(found)
     return show(found)
+
+
+def show_answer(args: argparse.Namespace, found: Printed) -> None:
+    """Print an answer: its JSON, or the text that `print` shows of it in Python."""
+    if args.json:
+        show_json(found.json())
+    else:
+        show(str(found))
 
 
 def show_json(value: object) -> None:

@@ -108,10 +108,7 @@ def call(args: argparse.Namespace) -> int:
         seed=args.seed,
         stdout=sys.stderr if args.json else None,
     )
-    if args.json:
-        options.show_json(answer)
-    else:
-        options.show(str(answer))
+    options.show_answer(args, answer)
     return 0
 
 

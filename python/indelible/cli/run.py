@@ -8,7 +8,6 @@ from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE
 from indelible.results import Run
-from indelible.text import run as run_text
 
 HELP = "one workload on one design"
 DESCRIPTION = (
@@ -27,12 +26,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     options.add_cell(parser)
-    parser.add_argument(
-        "--cores",
-        type=options.whole(1),
-        metavar="N",
-        help="number of cores (all that the machine has)",
-    )
+    options.add_cores(parser)
     parser.add_argument(
         "--epochs",
         action="store_true",
@@ -58,10 +52,7 @@ def call(args: argparse.Namespace) -> int:
     options.require_cell(args)
 
     def show(answer: Run) -> int:
-        if args.json:
-            options.show_json(answer.json())
-        else:
-            options.show(run_text.run(answer))
+        options.show_answer(args, answer)
         return 0
 
     return options.answer(

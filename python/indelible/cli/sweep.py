@@ -56,12 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a field as in --set, or cores, txs or seed, and its values: 1,2,4 or first:last:step;"
         " may be repeated",
     )
-    parser.add_argument(
-        "--cores",
-        type=options.whole(1),
-        metavar="N",
-        help="number of cores (all that the machine has)",
-    )
+    options.add_cores(parser)
     options.add_metric(parser)
     parser.add_argument(
         "--normalize",

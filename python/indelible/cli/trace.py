@@ -33,12 +33,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `trace`."""
     options.add_cell(parser)
-    parser.add_argument(
-        "--cores",
-        type=options.whole(1),
-        metavar="N",
-        help="number of cores (all that the machine has; with --event 2)",
-    )
+    options.add_cores(parser, "all that the machine has; with --event 2")
     parser.add_argument(
         "--from",
         dest="start",

@@ -9,7 +9,6 @@ from pathlib import Path
 from indelible import bundles
 from indelible.cli import INTERRUPTED, bundle, options
 from indelible.experiment import InputError
-from indelible.text import bundles as bundles_text
 
 HELP = "repeat the command of a bundle and compare the answers"
 DESCRIPTION = (
@@ -29,9 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", metavar="FOLDER", help="what `indelible bundle` created"
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object and nothing else"
-    )
+    options.add_json(parser)
 
 
 def call(args: argparse.Namespace) -> int:
@@ -47,8 +44,5 @@ def call(args: argparse.Namespace) -> int:
     if now is None:
         raise InputError(f"{folder}: its command has no answer")
     answer = bundles.verified(manifest, then, now, code, time.monotonic() - start)
-    if args.json:
-        options.show_json(answer)
-    else:
-        options.show(bundles_text.verified(answer))
+    options.show_answer(args, answer)
     return 0 if answer.passed else 1

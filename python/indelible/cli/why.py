@@ -47,12 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="two designs, the second relative to the first, or one alone",
     )
     parser.add_argument("--workloads", type=options.names, metavar="X,Y", help="the workloads")
-    parser.add_argument(
-        "--cores",
-        type=options.whole(1),
-        metavar="N",
-        help="number of cores (all that the machine has)",
-    )
+    options.add_cores(parser)
     options.add_metric(parser)
     parser.add_argument(
         "--by",
