@@ -254,6 +254,12 @@ class Experiment:
     latencies: bool = False
     #: Transactions of each core before measuring begins; None means a tenth of `txs`.
     warmup: int | None = None
+    asks: ClassVar[str] = "run"
+
+    @property
+    def experiment(self) -> Experiment:
+        """Itself: as a job it is about no other one."""
+        return self
 
     def __post_init__(self) -> None:
         """Convert names, paths and numbers of any library, and refuse anything else."""
@@ -427,10 +433,6 @@ class Campaign:
     def start(self, control: Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
         return json.loads(ask("crash", json.dumps(self.spec()), control))
-
-    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return a kept answer as it is."""
-        return answer
 
 
 @dataclass(frozen=True)

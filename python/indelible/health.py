@@ -19,7 +19,6 @@ from typing import Any
 
 from indelible import compiler, experiment, pool
 from indelible.experiment import Campaign, Experiment, InputError
-from indelible.jobs import RunJob
 from indelible.results import failed_points
 from indelible.shown import Object
 
@@ -93,12 +92,12 @@ class Health(Object):
 
 def doctor() -> Health:
     """Check in a few seconds whether this installation works, and how fast it is."""
-    jobs: list[pool.Job] = [RunJob(TRIED), RunJob(TRIED), Campaign(CUT, lives=1)]
+    jobs: list[pool.Job] = [TRIED, TRIED, Campaign(CUT, lives=1)]
     jobs.append(Campaign(CUT, lives=1, nested=False, without=RULE))
     try:
         one, again, whole, broken = pool.execute(jobs, what="checks")
         # Alone, since other jobs would slow it down.
-        (fast,) = pool.execute([RunJob(FAST)], what="checks")
+        (fast,) = pool.execute([FAST], what="checks")
     except pool.Interrupted:
         raise pool.Interrupted(None) from None
     checks = [

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeGuard
+from dataclasses import replace
+from typing import Any, TypeGuard
 
 from indelible import cluster, experiment, kept, pool
 from indelible.cluster import Dask
 from indelible.experiment import (
     CRASH_MACHINE,
     Campaign,
-    Control,
     Experiment,
-    HostError,
     InputError,
 )
-from indelible.kept import Taken
+from indelible.kept import UNTESTED, Taken, Tried
 from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
 from indelible.settings import Pairs, canonical
 
@@ -38,86 +36,9 @@ SURVIVAL = {
 #: Sections of settings that belong to the design or the workload and so go with it to any machine.
 PORTABLE_SECTIONS = ("design.", "workload.")
 
-#: The key of the sentence in an answer that says why there is no result.
-UNTESTED = "untested"
-
 #: Fields that only give room: without them, data that fit the machine that was asked for may not
 #: fit the campaign's.
 ROOM = ("pm.device_size", "dram.device_size")
-
-
-@dataclass(frozen=True)
-class RunJob:
-    """An experiment as a job."""
-
-    experiment: Experiment
-    asks: ClassVar[str] = "run"
-
-    def spec(self) -> dict[str, Any]:
-        """Return the request."""
-        return self.experiment.spec()
-
-    def start(self, control: Control) -> dict[str, Any]:
-        """Run it; `control` stops it from another thread."""
-        return self.experiment.start(control)
-
-    def command(self) -> str:
-        """Return the command line that repeats the run."""
-        return self.experiment.command()
-
-    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return a kept answer, or refuse: a `TriedJob` may have kept that it is impossible."""
-        if UNTESTED in answer:
-            raise InputError(answer[UNTESTED])
-        return answer
-
-
-@dataclass(frozen=True)
-class TriedJob(RunJob):
-    """An experiment that may be impossible, which is no error here."""
-
-    def start(self, control: Control) -> dict[str, Any]:
-        """Run it, or return the sentence that says why it is impossible."""
-        try:
-            return super().start(control)
-        except InputError as error:
-            return _untested(error)
-
-    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return a kept answer, which may say that the experiment is impossible."""
-        return answer
-
-
-@dataclass(frozen=True)
-class SampledJob:
-    """A campaign beside a run; it is no error if the small machine cannot run it."""
-
-    campaign: Campaign
-    asks: ClassVar[str] = "sampled campaign"
-
-    @property
-    def experiment(self) -> Experiment:
-        """The experiment whose power is cut."""
-        return self.campaign.experiment
-
-    def spec(self) -> dict[str, Any]:
-        """Return the request."""
-        return self.campaign.spec()
-
-    def start(self, control: Control) -> dict[str, Any]:
-        """Run it; `control` stops it from another thread."""
-        try:
-            return self.campaign.start(control)
-        except InputError as error:
-            return _untested(error)
-
-    def command(self) -> str:
-        """Return the command line that repeats the campaign."""
-        return self.campaign.command()
-
-    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return a kept answer, which may say that the campaign is impossible."""
-        return answer
 
 
 def run_all(
@@ -134,7 +55,7 @@ def run_all(
     for asked in experiments:
         asked.check()
     order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
-    jobs = kept.keeping([*map(RunJob, experiments)], keep)
+    jobs = kept.keeping(experiments, keep)
     answers, interrupted = _execute(jobs, order, dask)
     done = {
         asked: Run(data, asked)
@@ -155,8 +76,7 @@ def run_possible(
     Also returns whether they were interrupted, and how many answers came from the folder `keep`. It
     is an error if one of the `needed` experiments is impossible.
     """
-    kinds = (RunJob if asked in needed else TriedJob for asked in experiments)
-    tried = [kind(asked) for kind, asked in zip(kinds, experiments, strict=True)]
+    tried = [asked if asked in needed else Tried(asked) for asked in experiments]
     jobs = kept.keeping(tried, keep)
     answers, interrupted = _execute(jobs, range(len(jobs)), dask)
     whole = {
@@ -170,7 +90,7 @@ def run_possible(
 def run_tested(
     plan: Mapping[Cell, Experiment],
     seeds: Iterable[int],
-    campaigns: Mapping[SampledJob, Iterable[Cell]],
+    campaigns: Mapping[Tried, Iterable[Cell]],
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
 ) -> tuple[dict[SeededCell, Run], dict[Cell, Verdict], bool, Taken | None]:
@@ -182,7 +102,7 @@ def run_tested(
     for asked in plan.values():
         asked.check()
     seeded = {(*cell, s): replace(asked, seed=s) for cell, asked in plan.items() for s in seeds}
-    jobs: Sequence[Any] = [*map(RunJob, seeded.values()), *campaigns]
+    jobs: Sequence[Any] = [*seeded.values(), *campaigns]
     order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index]))
     jobs = kept.keeping(jobs, keep)
     answers, interrupted = _execute(jobs, order, dask)
@@ -194,7 +114,7 @@ def run_tested(
     verdicts: dict[Cell, Verdict] = {}
     for (job, cells), data in zip(campaigns.items(), answers[len(seeded) :], strict=True):
         if _is_whole(data):
-            verdicts |= dict.fromkeys(cells, _verdict(job.campaign, data))
+            verdicts |= dict.fromkeys(cells, _verdict(job, data))
     taken = kept.taken(jobs, "runs and campaigns" if campaigns else "runs")
     return runs, verdicts, interrupted, taken
 
@@ -237,12 +157,12 @@ def _survival(machine: str, settings: Pairs) -> Pairs:
 
 def sampled(
     plan: Mapping[Cell, Experiment], durability: Mapping[str, str]
-) -> dict[SampledJob, list[Cell]]:
+) -> dict[Tried, list[Cell]]:
     """Return the campaigns that the cells need, each with the cells for which its verdict holds.
 
     They run on a small machine with the durability domain of the machine that was asked for.
     """
-    campaigns: dict[SampledJob, list[Cell]] = {}
+    campaigns: dict[Tried, list[Cell]] = {}
     carried: dict[tuple[str, Pairs], Pairs] = {}
     for cell, asked in plan.items():
         if durability.get(asked.design) == "none":
@@ -259,7 +179,7 @@ def sampled(
             settings=carried[said],
             latencies=False,
         )
-        job = SampledJob(Campaign(small, points=SAMPLED_POINTS, nested=False, lives=1))
+        job = Tried(Campaign(small, points=SAMPLED_POINTS, nested=False, lives=1))
         campaigns.setdefault(job, []).append(cell)
     return campaigns
 
@@ -268,13 +188,13 @@ def _few(cores: int | None) -> int:
     return min(cores or SAMPLED_CORES, SAMPLED_CORES)
 
 
-def urgency(job: RunJob | SampledJob) -> tuple[int, bool, int]:
+def urgency(job: Experiment | Tried) -> tuple[int, bool, int]:
     """Return the key that sorts the longest runs first, then the campaigns.
 
     All jobs of a seed come before those of the next, so that an interruption leaves whole seeds.
     """
     asked = job.experiment
-    is_campaign = isinstance(job, SampledJob)
+    is_campaign = not isinstance(job, Experiment)
     return (asked.seed, is_campaign, -(asked.cores or 0))
 
 
@@ -289,24 +209,19 @@ def _execute(
         return interrupt.partial, True
 
 
-def _untested(error: InputError) -> dict[str, Any]:
-    """Return the answer of an impossible job; it is passing if this computer is the reason."""
-    return {UNTESTED: str(error), kept.PASSING: isinstance(error, HostError)}
-
-
 def _is_whole(data: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
     return data is not None and not data.get("cancelled")
 
 
-def _verdict(campaign: Campaign, data: Mapping[str, Any]) -> Verdict:
+def _verdict(job: Tried, data: Mapping[str, Any]) -> Verdict:
     if UNTESTED in data:
-        return Verdict("untested", command=campaign.command(), reason=data[UNTESTED])
+        return Verdict("untested", command=job.command(), reason=data[UNTESTED])
     violations = failed_points(data)
     if not violations and not data["checked"]:
         announced = "fewer than half of a core's transactions were announced as durable"
         stored = "no transaction stored to persistent memory: there is nothing to check"
         few = bool(data.get("announced_few"))
         reason = announced if few else stored
-        return Verdict("untested", 0, 0, campaign.command(), reason, few)
+        return Verdict("untested", 0, 0, job.command(), reason, few)
     kind = "fail" if violations else "ok"
-    return Verdict(kind, data["points"], violations, campaign.command())
+    return Verdict(kind, data["points"], violations, job.command())

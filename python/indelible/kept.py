@@ -19,13 +19,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from indelible import experiment
-from indelible.experiment import Experiment, InputError, named
+from indelible.experiment import Experiment, HostError, InputError, named
 from indelible.files import made_beside, make_folder, naming
 from indelible.pool import Control, Job
 from indelible.scripts import is_script
 
 #: The key of a digest of the rest of a file, which may have been damaged since.
 DIGEST = "kept"
+
+#: The key of the sentence in an answer that says why there is no result.
+UNTESTED = "untested"
 
 #: The key of an answer that another computer, or this one later, may answer otherwise.
 PASSING = "passing"
@@ -49,8 +52,38 @@ class Asked(Simulated, Protocol):
     def asks(self) -> str:
         """The kind of question: jobs of one kind with the same request have the same answer."""
 
-    def again(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return a kept answer, or refuse if it says that another job found this impossible."""
+
+@dataclass(frozen=True)
+class Tried:
+    """A job that may be impossible, which is no error here: its answer then says why."""
+
+    job: Asked
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment that it is about."""
+        return self.job.experiment
+
+    @property
+    def asks(self) -> str:
+        """The kind of question."""
+        return self.job.asks
+
+    def spec(self) -> dict[str, Any]:
+        """Return the request."""
+        return self.job.spec()
+
+    def start(self, control: Control) -> dict[str, Any]:
+        """Do the job, or return the sentence that says why it is impossible."""
+        try:
+            return self.job.start(control)
+        except InputError as error:
+            # This computer, or another one, may have room for it the next time.
+            return {UNTESTED: str(error), PASSING: isinstance(error, HostError)}
+
+    def command(self) -> str:
+        """Return the command line that repeats the work."""
+        return self.job.command()
 
 
 @dataclass(frozen=True)
@@ -80,11 +113,16 @@ class KeptJob:
         return self.job.experiment
 
     def start(self, control: Control) -> dict[str, Any]:
-        """Return the kept answer, or do the job and keep its answer, if that is whole."""
+        """Return the kept answer, or do the job and keep its answer, if that is whole.
+
+        A kept answer may say that a job is impossible, which is an error unless it is `Tried`.
+        """
         kept = _read(self.file)
         if kept is not None:
             self.was_taken = True
-            return self.job.again(kept)
+            if UNTESTED in kept and not isinstance(self.job, Tried):
+                raise InputError(kept[UNTESTED])
+            return kept
         answer = self.job.start(control)
         if not answer.get("cancelled") and not answer.get(PASSING):
             _write(self.file, answer)

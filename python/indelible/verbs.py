@@ -24,7 +24,7 @@ from indelible.experiment import (
     truth,
 )
 from indelible.files import require_parent
-from indelible.jobs import RunJob, run_all, run_tested, sampled
+from indelible.jobs import run_all, run_tested, sampled
 from indelible.metrics import metric_named
 from indelible.native import Beside, beside
 from indelible.papers import paper_named
@@ -153,7 +153,7 @@ def run(
     )
     asked = replace(asked, epochs=epochs, latencies=latencies, warmup=warmup)
     try:
-        return Run(pool.execute([RunJob(asked)])[0], asked)
+        return Run(pool.execute([asked])[0], asked)
     except pool.Interrupted as interrupt:
         (data,) = interrupt.partial
         raise pool.Interrupted(data and Run(data, asked)) from None

@@ -9,7 +9,6 @@ from typing import Any
 from indelible import experiment, pool
 from indelible.asked import names_of
 from indelible.experiment import Experiment, FileName
-from indelible.jobs import RunJob
 from indelible.settings import Settings, of_cell, pairs
 from indelible.shown import Characterization
 
@@ -47,13 +46,11 @@ def characterize(
         WITH, "", experiment.named("machine", machine), cores, txs, seed, epochs=True
     )
     jobs = [
-        RunJob(
-            replace(
-                template,
-                workload=name,
-                settings=of_cell(pairs(set), WITH, name, asked),
-                script=scripts.get(name),
-            )
+        replace(
+            template,
+            workload=name,
+            settings=of_cell(pairs(set), WITH, name, asked),
+            script=scripts.get(name),
         )
         for name in asked
     ]

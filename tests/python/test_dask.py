@@ -22,7 +22,6 @@ from distributed import Client, LocalCluster
 import indelible
 from conftest import needs_core, refused
 from indelible import cluster, experiment, pool
-from indelible.jobs import RunJob
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -310,7 +309,7 @@ def test_a_long_script_goes_too_and_few_beside_each_other(
     long = experiment.Experiment(
         "silo", "replay", script=experiment.Script("--replay", "a", 99 * "#")
     )
-    jobs = [RunJob(experiment.Experiment("silo", "hash")), RunJob(long)]
+    jobs = [experiment.Experiment("silo", "hash"), long]
     with cluster.place_of(address) as place:
         assert place.at_once(jobs) == cluster.SENT_MAX
         for characters, count in ((990, 10), (1000, 10), (50, 1)):
@@ -403,7 +402,7 @@ def test_ctrl_c_returns_what_has_ended_and_begins_nothing(
 
 @needs_core
 def test_a_job_that_is_given_up_before_it_is_sent_is_not_waited_for(here: LocalCluster) -> None:
-    job = RunJob(experiment.Experiment("silo", "queue", "tiny", txs=5))
+    job = experiment.Experiment("silo", "queue", "tiny", txs=5)
     with cluster.place_of(here.scheduler_address) as place:
         (control,) = place.controls([job])
         control.cancel()

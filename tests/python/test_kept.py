@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,6 @@ import indelible
 from conftest import needs_core
 from indelible import experiment, kept
 from indelible.experiment import Campaign, Experiment
-from indelible.jobs import SampledJob
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -280,12 +280,31 @@ def test_a_campaign_is_kept_by_all_of_its_words(tmp_path: Path, runs: list[str])
 
 
 @needs_core
-def test_a_campaign_beside_a_run_is_kept_for_itself(tmp_path: Path) -> None:
-    """It may have found that it is impossible, which is an error of the other."""
-    campaign = Campaign(Experiment("silo", "scribble", "tiny", txs=5))
-    jobs = kept.keeping([campaign, SampledJob(campaign), campaign], tmp_path)
-    alone, beside, again = [job.file for job in jobs if isinstance(job, kept.KeptJob)]
-    assert alone == again != beside
+def test_a_campaign_that_was_run_beside_speeds_is_taken_by_crash(
+    tmp_path: Path, runs: list[str]
+) -> None:
+    compared = indelible.compare(["silo"], ["queue"], "tiny", txs=20, keep=tmp_path)
+    verdict, count = compared.verdict("silo"), len(runs)
+    assert verdict.command.endswith("--cores 2 --seed 1 --points 200 --no-nested --lives 1")
+    sampled = {"cores": 2, "seed": 1, "points": 200, "nested": False, "lives": 1}
+    again = indelible.crash("silo", "queue", **sampled, keep=tmp_path)
+    assert (again.points, again.taken.count, len(runs)) == (verdict.points, 1, count)
+
+
+@needs_core
+def test_that_a_campaign_beside_a_run_cannot_be_is_kept_and_an_error_of_crash(
+    tmp_path: Path,
+) -> None:
+    campaign = Campaign(Experiment("silo", "no-such-workload", "tiny", txs=5))
+    tried, alone = kept.keeping([kept.Tried(campaign), campaign], tmp_path)
+    assert tried.file == alone.file
+    said = tried.start(experiment.core.Control())[kept.UNTESTED]
+    assert "no-such-workload" in said
+    assert tried.start(experiment.core.Control())[kept.UNTESTED] == said
+    assert tried.was_taken
+    with pytest.raises(indelible.InputError, match=f"^{re.escape(said)}$"):
+        alone.start(experiment.core.Control())
+    assert alone.was_taken
 
 
 def test_what_a_program_says_of_a_campaign_is_not_kept(command: Command, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def carried(design: str, *settings: tuple[str, str]) -> Pairs:
     own = of_cell(settings, design, "hash", (*names, "hash"))
     asked = Experiment(design, "hash", settings=own)
     (job,) = jobs.sampled({(design, "hash", None): asked}, {})
-    return job.campaign.experiment.settings
+    return job.experiment.settings
 
 
 def test_a_verdict_is_of_what_survives_on_the_machine_of_its_design() -> None:
