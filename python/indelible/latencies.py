@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
 from indelible.results import Cell, Comparison
-from indelible.text import BLANK, Note, footnote, terminal_width
-from indelible.text.comparison import Grid, by_cell, cell_grid, titled, where, with_notes
+from indelible.text import BLANK, Note
+from indelible.text.comparison import Grid, cell_grid
 
 #: The percentiles by their names in a row, as shares of commits that took no longer.
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
@@ -122,13 +121,6 @@ def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
                 yield {**own, "cycles": found}
 
 
-def table(answer: Comparison, width: int | None = None) -> str:
-    """Return a table for each number of cores: a row for each workload and design."""
-    width = width or terminal_width()
-    told = [footnote(*note, width) for note in notes(answer)]
-    return with_notes(answer, partial(_block, answer), told, width)
-
-
 def notes(answer: Comparison) -> list[Note]:
     """Return the notes below a table of latencies."""
     said = [NOTE, LATER] if has_later(answer) else [NOTE]
@@ -140,11 +132,6 @@ def notes(answer: Comparison) -> list[Note]:
 def has_later(answer: Comparison) -> bool:
     """Return whether a design acknowledges before a transaction is durable."""
     return any(answer.durability.get(design) == "asynchronous" for design in answer.designs)
-
-
-def _block(answer: Comparison, cores: int | None, width: int) -> str:
-    title = titled(TITLE, where(answer, cores), width)
-    return by_cell(answer, cores, title, grid(answer, cores), width)
 
 
 def grid(answer: Comparison, cores: int | None) -> Grid:

@@ -10,16 +10,8 @@ from typing import Any
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
 from indelible.results import Cell, Comparison, Run
-from indelible.text import BLANK, Note, footnote, quantity, terminal_width
-from indelible.text.comparison import (
-    Grid,
-    by_cell,
-    judged,
-    titled,
-    where,
-    with_notes,
-    zero_note,
-)
+from indelible.text import BLANK, Note, quantity
+from indelible.text.comparison import Grid, judged, zero_note
 
 
 @dataclass(frozen=True)
@@ -145,13 +137,6 @@ def rows(answer: Comparison, of: Stacked) -> Iterator[dict[str, Any]]:
                 yield {**own, "total": cell and sum(cell.values()), "parts": cell}
 
 
-def table(answer: Comparison, of: Stacked, width: int | None = None) -> str:
-    """Return a table for each number of cores: a row for each workload and design."""
-    width = width or terminal_width()
-    told = [footnote(*note, width) for note in notes(answer, of)]
-    return with_notes(answer, partial(_block, answer, of), told, width)
-
-
 def notes(answer: Comparison, of: Stacked) -> list[Note]:
     """Return the notes below a table of stacks."""
     told = [("*", of.note)]
@@ -162,11 +147,6 @@ def notes(answer: Comparison, of: Stacked) -> list[Note]:
     if any(not any(_each(run, of).values()) for run in runs):
         told.append((BLANK, zero_note(answer)))
     return told
-
-
-def _block(answer: Comparison, of: Stacked, cores: int | None, width: int) -> str:
-    head = titled(title(answer, of), where(answer, cores), width)
-    return by_cell(answer, cores, head, grid(answer, cores, of), width)
 
 
 def title(answer: Comparison, of: Stacked) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from indelible.latencies import whole_runs
 from indelible.means import mean_of_seeds
 from indelible.metrics import METRICS, per_transaction
 from indelible.results import Cell, Comparison
-from indelible.text import BLANK, Note, paragraph, ratio, terminal_width
-from indelible.text.comparison import Grid, by_cell, cell_grid, titled, where, with_notes
+from indelible.text import BLANK, Note, ratio
+from indelible.text.comparison import Grid, cell_grid
 
 
 @dataclass(frozen=True)
@@ -77,13 +76,6 @@ def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
                 yield own | numbers(answer, (design, workload, cores))
 
 
-def table(answer: Comparison, width: int | None = None) -> str:
-    """Return a table for each number of cores: a row for each workload and design."""
-    width = width or terminal_width()
-    told = [paragraph(*note, width) for note in notes(answer)]
-    return with_notes(answer, partial(_block, answer), told, width)
-
-
 def notes(answer: Comparison) -> list[Note]:
     """Return the notes that explain the columns."""
     sizes = {run.data["controllers"]["wpq_size"] for run in answer.runs.values()}
@@ -92,11 +84,6 @@ def notes(answer: Comparison) -> list[Note]:
     if len(answer.seeds_shown) > 1:
         told["seeds"] = "each number is the mean over the seeds"
     return [*told.items()]
-
-
-def _block(answer: Comparison, cores: int | None, width: int) -> str:
-    title = titled(TITLE, where(answer, cores), width)
-    return by_cell(answer, cores, title, grid(answer, cores), width)
 
 
 def grid(answer: Comparison, cores: int | None) -> Grid:

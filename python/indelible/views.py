@@ -15,9 +15,10 @@ from indelible.plots import stacks as stacks_plot
 from indelible.plots import summary as summary_plot
 from indelible.plots import usage as usage_plot
 from indelible.results import Comparison
-from indelible.text import Note
+from indelible.stacks import Stacked
+from indelible.text import Note, note_text, terminal_width
 from indelible.text import comparison as comparison_text
-from indelible.text.comparison import Grid
+from indelible.text.comparison import Grid, by_cell, titled, where, with_notes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +30,6 @@ class View:
 
     #: The contents, for a sentence.
     shows: str
-    text: Callable[[Comparison], str]
     figure: Callable[[Comparison], Figure]
     rows: Callable[[Comparison], Iterable[dict[str, Any]]]
     title: Callable[[Comparison], str]
@@ -38,10 +38,25 @@ class View:
     notes: Callable[[Comparison], Sequence[Note]]
     #: The key of its rows in the JSON; the rows of ratios are always there.
     key: str | None = None
+    #: The text, if it is not the table of `grid` with the verdicts below it.
+    own_text: Callable[[Comparison], str] | None = None
     #: The table as it is printed, if it has room for verdicts.
     printed: Callable[[Comparison, int | None], Grid] | None = None
     #: Refuses a flag that asks for the figure if a library that it needs is missing.
     require: Callable[[str], None] = lambda _flag: None
+
+    def text(self, answer: Comparison) -> str:
+        """Return the text that the command prints: a table for each number of cores."""
+        if self.own_text is not None:
+            return self.own_text(answer)
+        width = terminal_width()
+
+        def block(cores: int | None, width: int) -> str:
+            head = titled(self.title(answer), where(answer, cores), width)
+            return by_cell(answer, cores, head, self.grid(answer, cores), width)
+
+        told = [note_text(note, width) for note in self.notes(answer)]
+        return with_notes(answer, block, told, width)
 
 
 RATIOS = "ratios"
@@ -50,68 +65,61 @@ RATIOS = "ratios"
 #: next to nothing.
 OF_WRITES = ("writes", "summary")
 
+
+def _stacked(shows: str, of: Stacked, figure: Callable[[Comparison], Figure]) -> View:
+    return View(
+        shows,
+        figure=figure,
+        rows=partial(stacks.rows, of=of),
+        title=partial(stacks.title, of=of),
+        grid=partial(stacks.grid, of=of),
+        notes=partial(stacks.notes, of=of),
+        key="stacks",
+    )
+
+
 VIEWS = {
     RATIOS: View(
         "a metric",
-        comparison_text.comparison,
-        comparison_plot.figure,
-        tables.compared,
-        comparison_text.title,
-        comparison_text.grid,
-        comparison_text.notes,
+        figure=comparison_plot.figure,
+        rows=tables.compared,
+        title=comparison_text.title,
+        grid=comparison_text.grid,
+        notes=comparison_text.notes,
+        own_text=comparison_text.comparison,
         printed=comparison_text.upright,
     ),
-    "stalls": View(
-        "core time",
-        partial(stacks.table, of=stacks.STALLS),
-        stacks_plot.stalls_figure,
-        partial(stacks.rows, of=stacks.STALLS),
-        partial(stacks.title, of=stacks.STALLS),
-        partial(stacks.grid, of=stacks.STALLS),
-        partial(stacks.notes, of=stacks.STALLS),
-        "stacks",
-    ),
-    "writes": View(
-        "what is written",
-        partial(stacks.table, of=stacks.WRITES),
-        stacks_plot.writes_figure,
-        partial(stacks.rows, of=stacks.WRITES),
-        partial(stacks.title, of=stacks.WRITES),
-        partial(stacks.grid, of=stacks.WRITES),
-        partial(stacks.notes, of=stacks.WRITES),
-        "stacks",
-    ),
+    "stalls": _stacked("core time", stacks.STALLS, stacks_plot.stalls_figure),
+    "writes": _stacked("what is written", stacks.WRITES, stacks_plot.writes_figure),
     "latencies": View(
         "commit latencies",
-        latencies.table,
-        latencies_plot.figure,
-        latencies.rows,
-        lambda _answer: latencies.TITLE,
-        latencies.grid,
-        latencies.notes,
-        "latencies",
+        figure=latencies_plot.figure,
+        rows=latencies.rows,
+        title=lambda _answer: latencies.TITLE,
+        grid=latencies.grid,
+        notes=latencies.notes,
+        key="latencies",
     ),
     "usage": View(
         "how busy the machine was",
-        usage.table,
-        usage_plot.figure,
-        usage.rows,
-        lambda _answer: usage.TITLE,
-        usage.grid,
-        usage.notes,
-        "usage",
+        figure=usage_plot.figure,
+        rows=usage.rows,
+        title=lambda _answer: usage.TITLE,
+        grid=usage.grid,
+        notes=usage.notes,
+        key="usage",
     ),
     "summary": View(
         "a row for each design",
-        summary.table,
-        summary_plot.figure,
-        summary.rows,
-        summary.title,
-        summary.grid,
-        summary.notes,
-        "summary",
-        summary.whole,
-        summary_plot.require,
+        figure=summary_plot.figure,
+        rows=summary.rows,
+        title=summary.title,
+        grid=summary.grid,
+        notes=summary.notes,
+        key="summary",
+        own_text=summary.table,
+        printed=summary.whole,
+        require=summary_plot.require,
     ),
 }
 

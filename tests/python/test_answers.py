@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import latencies, stacks
 from indelible.plots import comparison as comparison_plot
 from indelible.plots import stacks as stacks_plot
+from indelible.views import RATIOS, VIEWS
 
 SILO, HASH = ["silo"], ["hash"]
 
@@ -31,9 +31,10 @@ def test_every_answer_prints_what_its_command_does(fake: ModuleType) -> None:
     for begin, answer in answers.items():
         assert str(answer).startswith(begin)
         assert answer._repr_html_().startswith(f"<pre>{begin}")
-    assert compared.stalls() == stacks.table(compared, stacks.STALLS)
-    assert compared.writes() == stacks.table(compared, stacks.WRITES)
-    assert compared.latencies() == latencies.table(compared)
+    texts = {name: getattr(compared, name)() for name in VIEWS if name != RATIOS}
+    for name, told in texts.items():
+        assert told.startswith(VIEWS[name].title(compared))
+    assert len({*texts.values(), str(compared)}) == len(VIEWS)
 
 
 def test_what_is_a_mapping_stays_one(fake: ModuleType) -> None:

@@ -68,7 +68,7 @@ def test_seeds_without_distributions_are_means_and_say_so(fake: object) -> None:
     found = latencies.numbers(answer, ("silo", "hash", None))
     assert found is not None
     assert (found["p50"], found["max"]) == (130, 9000)
-    assert "means of each seed's percentiles" in " ".join(latencies.table(answer).split())
+    assert "means of each seed's percentiles" in " ".join(answer.latencies().split())
 
 
 def test_a_percentile_takes_a_commit_that_is_slower(command: Command) -> None:

@@ -371,3 +371,9 @@ def footnote(mark: str, body: str, width: int) -> str:
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def note_text(note: Note, width: int) -> str:
+    """Return a note as text: behind a mark, or beside a label."""
+    mark, body = note
+    return paragraph(mark, body, width) if mark[0].isalnum() else footnote(mark, body, width)
