@@ -370,6 +370,8 @@ class Comparison(OfSeeds):
     native: Mapping[tuple[str, int | None], Mapping[str, Any]] = field(default_factory=dict)
     #: What must be saved at a power failure, as far as known, by design and number of cores.
     saved: Mapping[tuple[str, int | None], Saved] = field(default_factory=dict)
+    #: Whether the caller gave the base, which then is that of the views of writes, too.
+    is_base_given: bool = False
     taken: Taken | None = None
     #: The settings as the caller gave them; those of a cell are in its experiment.
     settings: tuple[tuple[str, str], ...] = ()
@@ -485,23 +487,23 @@ class Comparison(OfSeeds):
 
     def stalls(self) -> str:
         """Return the table of `compare --stalls`: what core time is spent on."""
-        return self._view("stalls").text(self)
+        return self._text("stalls")
 
     def writes(self) -> str:
         """Return the table of `compare --writes`: what is written to persistent memory, and why."""
-        return self._view("writes").text(self)
+        return self._text("writes")
 
     def latencies(self) -> str:
         """Return the table of `compare --latencies`: percentiles of how long commits take."""
-        return self._view("latencies").text(self)
+        return self._text("latencies")
 
     def usage(self) -> str:
         """Return the table of `compare --usage`: how busy caches, queues and banks were."""
-        return self._view("usage").text(self)
+        return self._text("usage")
 
     def summary(self) -> str:
         """Return the table of `compare --summary`: a row for each design, with gains and costs."""
-        return self._view("summary").text(self)
+        return self._text("summary")
 
     def save(self, path: str | PathLike[str], view: str = "ratios") -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf.
@@ -511,7 +513,8 @@ class Comparison(OfSeeds):
         """
         from indelible import plots
 
-        plots.save(self._view(view).figure, self, path)
+        shown, answer = self._viewed(view)
+        plots.save(shown.figure, answer, path)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the page of `--report`: the answer as one HTML page, with its rows as JSON."""
@@ -526,24 +529,33 @@ class Comparison(OfSeeds):
         """
         if view not in STACKED:
             raise InputError(f"the view of stacks must be {' or '.join(STACKED)}, not {view!r}")
-        return [*self._view(view).rows(self)]
+        return self._view_rows(view)
 
     def percentiles(self) -> list[dict[str, Any]]:
         """Return the numbers of `--latencies`, in cycles: a row for each design and workload."""
-        return [*self._view("latencies").rows(self)]
+        return self._view_rows("latencies")
 
     def used(self) -> list[dict[str, Any]]:
         """Return the numbers of `--usage`: a row for each design and workload."""
-        return [*self._view("usage").rows(self)]
+        return self._view_rows("usage")
 
     def summarized(self) -> list[dict[str, Any]]:
         """Return the numbers of `--summary`: a row for each number of cores and design."""
-        return [*self._view("summary").rows(self)]
+        return self._view_rows("summary")
 
-    def _view(self, name: str) -> View:
-        from indelible.views import view_named
+    def _text(self, view: str) -> str:
+        shown, answer = self._viewed(view)
+        return shown.text(answer)
 
-        return view_named(name)
+    def _view_rows(self, view: str) -> list[dict[str, Any]]:
+        shown, answer = self._viewed(view)
+        return [*shown.rows(answer)]
+
+    def _viewed(self, view: str) -> tuple[View, Comparison]:
+        """Return a view, and this comparison relative to the design that it is relative to."""
+        from indelible.views import based, view_named
+
+        return view_named(view), based(self, view)
 
     def _measured(self) -> Iterator[dict[str, Any]]:
         """Return the measurements on this computer as rows with the columns of runs."""

@@ -17,7 +17,7 @@ from indelible.text import comparison as comparison_text
 from indelible.text import sweep as sweep_text
 from indelible.text.comparison import STUB, where
 from indelible.typeset import Sheet
-from indelible.views import RATIOS, view_named
+from indelible.views import RATIOS, based, view_named
 
 #: A width at which no note is wrapped: in files each note is one line.
 NO_WIDTH = 1_000_000
@@ -35,7 +35,7 @@ def save(path: str | PathLike[str], content: str) -> None:
 def compared(answer: Comparison, path: str | PathLike[str], view: str = RATIOS) -> str:
     """Return a view's table of a comparison in the format that the path's ending says."""
     typeset.check(path)
-    shown = view_named(view)
+    shown, answer = view_named(view), based(answer, view)
     if not answer.runs:
         raise _nothing()
     told = [_said(note) for note in shown.notes(answer)]

@@ -304,6 +304,7 @@ def compare(
         seeds=each_seed,
         metric=metric,
         normalize=base,
+        is_base_given=normalize is not None,
         runs=runs,
         verdicts=unsafe | verdicts,
         durability=durability,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,19 @@ VIEWS = {
         require=summary_plot.require,
     ),
 }
+
+
+def based(answer: Comparison, name: str) -> Comparison:
+    """Return a comparison relative to the design that a view of it is relative to.
+
+    That is the base, but of writes the first durable design, unless the caller gave the base.
+    """
+    if name not in OF_WRITES or answer.is_base_given:
+        return answer
+    durable = [design for design in answer.designs if answer.durability.get(design) != "none"]
+    if answer.normalize in durable or not durable:
+        return answer
+    return replace(answer, normalize=durable[0])
 
 
 def view_named(name: str) -> View:

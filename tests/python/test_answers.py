@@ -13,7 +13,7 @@ import pytest
 import indelible
 from indelible.plots import comparison as comparison_plot
 from indelible.plots import stacks as stacks_plot
-from indelible.views import RATIOS, VIEWS
+from indelible.views import RATIOS, VIEWS, based
 
 SILO, HASH = ["silo"], ["hash"]
 
@@ -33,7 +33,7 @@ def test_every_answer_prints_what_its_command_does(fake: ModuleType) -> None:
         assert answer._repr_html_().startswith(f"<pre>{begin}")
     texts = {name: getattr(compared, name)() for name in VIEWS if name != RATIOS}
     for name, told in texts.items():
-        assert told.startswith(VIEWS[name].title(compared))
+        assert told.startswith(VIEWS[name].title(based(compared, name)))
     assert len({*texts.values(), str(compared)}) == len(VIEWS)
 
 

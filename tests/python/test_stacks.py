@@ -161,6 +161,34 @@ def test_nothing_is_relative_to_a_design_that_writes_nothing(command: Command) -
     assert "there is no figure: native is 0 or has no value here" in complaint
 
 
+def test_in_python_a_bound_is_no_base_of_writes_of_its_own_accord(
+    fake: object, tmp_path: Path
+) -> None:
+    asked = {"crash": False, "set": {"fake.silent": "native"}}
+    answer, of_native = (
+        indelible.compare(["native", "silo"], ["hash", "btree"], normalize=base, **asked)
+        for base in (None, "native")
+    )
+
+    def bases(answer: indelible.Comparison) -> list[str]:
+        table = tmp_path / "it.md"
+        answer.save_table(table, "writes")
+        heads = [answer.writes(), table.read_text(encoding="utf-8"), answer.stalls()]
+        return [head.partition(" = 100")[0].split()[-1] for head in heads]
+
+    assert bases(answer) == ["silo", "silo", "native"]
+    assert bases(of_native) == ["native", "native", "native"]
+    totals = {row["design"]: row["total"] for row in answer.stacks("writes")}
+    assert (totals["native"], round(totals["silo"])) == (0, 100)
+    assert {row["total"] for row in of_native.stacks("writes")} == {None}
+    answer.save(tmp_path / "it.svg", "writes")
+    assert "silo = 100" in (tmp_path / "it.svg").read_text(encoding="utf-8")
+    with pytest.raises(indelible.InputError, match="native is 0 or has no value here"):
+        of_native.save(tmp_path / "it.svg", "writes")
+    assert [row["throughput"] == 1 for row in answer.summarized()] == [False, True]
+    assert [row["throughput"] == 1 for row in of_native.summarized()] == [True, False]
+
+
 def test_a_base_that_writes_nothing_on_one_workload_is_told(fake: object) -> None:
     answer = indelible.compare(["undo@x86", "silo"], ["hash", "btree"], crash=False)
     told = "undo@x86 is 0 there: choose --normalize"

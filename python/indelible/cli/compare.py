@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from indelible import experiment, sheets, verbs
+from indelible import sheets, verbs
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE, InputError
 from indelible.metrics import metric_named
 from indelible.results import Comparison
-from indelible.views import OF_WRITES, RATIOS, VIEWS
+from indelible.views import RATIOS, VIEWS, based
 
 HELP = "designs on workloads, as in a paper's evaluation"
 DESCRIPTION = (
@@ -125,6 +125,7 @@ def call(args: argparse.Namespace) -> int:
         view.require("--plot")
 
     def show(answer: Comparison) -> int:
+        answer = based(answer, asked)
         more = {view.key: [*view.rows(answer)]} if view.key is not None else {}
         table = partial(sheets.compared, view=asked)
         outputs.show(args, answer, view.text, view.figure, more, table)
@@ -136,7 +137,7 @@ def call(args: argparse.Namespace) -> int:
             args.workloads,
             cores=args.cores,
             metric=args.metric,
-            normalize=_base(args),
+            normalize=args.normalize,
             seeds=args.seeds,
             crash=not args.no_crash,
             native=args.native,
@@ -156,18 +157,6 @@ def _needs_distributions(args: argparse.Namespace) -> bool:
     """
     drawn = args.plot is not None or args.report is not None
     return args.json or options.is_heard() or drawn or args.seeds > 1
-
-
-def _base(args: argparse.Namespace) -> str | None:
-    """Return the design that is 1.00; in views of writes by default the first durable one.
-
-    A design without durability writes next to nothing, so ratios to it say nothing.
-    """
-    if args.normalize is not None or not any(getattr(args, view) for view in OF_WRITES):
-        return args.normalize
-    bounds = {r["name"] for r in experiment.catalog("designs") if r["durability"] == "none"}
-    durable = [name for name in args.designs if name not in bounds]
-    return durable[0] if durable and args.designs != ["all"] else None
 
 
 def _view_asked(args: argparse.Namespace) -> str:

@@ -13,7 +13,7 @@ from indelible.pages import Figure, Judged, Table, simulated
 from indelible.pages.simulated import Simulated
 from indelible.results import Comparison, Verdict
 from indelible.text.comparison import judged, verdict_text, where
-from indelible.views import OF_WRITES, RATIOS, VIEWS
+from indelible.views import RATIOS, VIEWS, based
 
 #: The contents of the figures, in their order.
 FIGURES = {
@@ -73,16 +73,16 @@ def _view(answer: Comparison, name: str, title: str) -> Figure:
 
 def _drawn(answer: Comparison, name: str, title: str) -> Figure:
     """Return a view with its drawing, or with the reason why there is none."""
-    based = _based(answer, name)
-    return pages.drawn(_view(answer, name, title), VIEWS[name].figure, based, answer)
+    own = _based(answer, name)
+    return pages.drawn(_view(answer, name, title), VIEWS[name].figure, own, answer)
 
 
 def _based(answer: Comparison, name: str) -> Comparison:
-    """Return the comparison with a base whose values in this view are not nothing."""
-    durable = [design for design in answer.designs if answer.durability.get(design) != "none"]
-    if name not in OF_WRITES or answer.normalize in durable or not durable:
-        return answer
-    return replace(answer, normalize=durable[0])
+    """Return the comparison as a view of it is shown here.
+
+    A page has all views, so the base that the caller gave is that of the ratios alone.
+    """
+    return based(replace(answer, is_base_given=False), name)
 
 
 def _tables(answer: Comparison, name: str) -> Iterator[Table]:
