@@ -264,6 +264,7 @@ def parts_of(cell: object, *parts: str) -> AnyCell:
     raise InputError(f"a cell must be ({', '.join(parts)}), not {cell!r}")
 
 
+@dataclass(frozen=True, repr=False, kw_only=True)
 class OfSeeds(Shown, ABC):
     """The runs of cells with each of some seeds; runs that an interruption prevented are missing.
 
@@ -276,9 +277,13 @@ class OfSeeds(Shown, ABC):
     seeds: tuple[int, ...]
     metric: str
     durability: Mapping[str, str]
-    settings: tuple[tuple[str, str], ...]
     #: The runs by cell and seed; the seed is the last part of the key.
     runs: Mapping[AnyCell, Run]
+    #: The settings as the caller gave them, without fields that vary; those of a cell are in its
+    #: experiment.
+    settings: tuple[tuple[str, str], ...] = ()
+    interrupted: bool = False
+    taken: Taken | None = None
 
     @abstractmethod
     def cells(self) -> Sequence[AnyCell]:
@@ -351,30 +356,19 @@ class OfSeeds(Shown, ABC):
         }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Comparison(OfSeeds):
     """The answer of `compare`: designs against workloads."""
 
-    designs: tuple[str, ...]
-    workloads: tuple[str, ...]
     cores: tuple[int | None, ...]
-    machine: str
-    seeds: tuple[int, ...]
-    metric: str
     normalize: str
-    runs: Mapping[SeededCell, Run]
     verdicts: Mapping[Cell, Verdict]
-    durability: Mapping[str, str]
-    interrupted: bool = False
     #: The measurements on this computer's processor, by workload and number of threads.
     native: Mapping[tuple[str, int | None], Mapping[str, Any]] = field(default_factory=dict)
     #: What must be saved at a power failure, as far as known, by design and number of cores.
     saved: Mapping[tuple[str, int | None], Saved] = field(default_factory=dict)
     #: Whether the caller gave the base, which then is that of the views of writes, too.
     is_base_given: bool = False
-    taken: Taken | None = None
-    #: The settings as the caller gave them; those of a cell are in its experiment.
-    settings: tuple[tuple[str, str], ...] = ()
 
     def cells(self) -> list[Cell]:
         """Return the cells in the order of the rows."""

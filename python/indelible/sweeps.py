@@ -11,12 +11,11 @@ from os import PathLike
 from typing import Any
 
 from indelible.experiment import InputError
-from indelible.kept import Taken
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.metrics import METRICS
-from indelible.results import OfSeeds, Run, known, parts_of
+from indelible.results import OfSeeds, known, parts_of
 from indelible.rows import rows_as_csv
-from indelible.settings import Pairs, as_word
+from indelible.settings import as_word
 
 #: The least lead that counts: a smaller one is shown as 1.00 (ours).
 LEAST_LEAD = 1.005
@@ -24,32 +23,19 @@ LEAST_LEAD = 1.005
 #: The values of the fields that vary.
 Point = tuple[str, ...]
 
-#: One cell of a sweep: the values, the design, the workload.
+#: One cell of a sweep: the values, the design, the workload. The key of a run also has the seed
+#: that was asked for; the point may have another seed.
 SweepCell = tuple[Point, str, str]
 
-#: One run of a sweep: its cell, and the seed that was asked for; the point may have another seed.
-SeededSweepCell = tuple[Point, str, str, int]
 
-
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Sweep(OfSeeds):
     """The answer of `sweep`: designs on workloads at points."""
 
-    designs: tuple[str, ...]
-    workloads: tuple[str, ...]
     vary: Mapping[str, tuple[str, ...]]
     points: tuple[Point, ...]
-    machine: str
-    seeds: tuple[int, ...]
-    metric: str
     #: The design that is 1.00 at each point; if None, each design is 1.00 at the first point.
     normalize: str | None
-    runs: Mapping[SeededSweepCell, Run]
-    durability: Mapping[str, str]
-    interrupted: bool = False
-    taken: Taken | None = None
-    #: The settings as the caller gave them, without the fields that vary.
-    settings: Pairs = ()
 
     def cells(self) -> list[SweepCell]:
         """Return the cells in the order of the rows."""
