@@ -17,7 +17,6 @@ from indelible import stacks, usage
 from indelible.changes import DESIGN, MACHINE, Change, Refused
 from indelible.kept import Taken
 from indelible.means import (
-    geometric_mean,
     half_width,
     log_half_width,
     mean_of_seeds,
@@ -149,12 +148,8 @@ class Causes(Shown):
 
     def _means(self, of: Sweep, point: Point, design: str) -> list[float | None]:
         """Return each seed's geometric mean of the ratios over the workloads; 0 if one is 0."""
-        found = []
-        for seed in of.seeds_shown:
-            ratios = [of.ratio((point, design, workload), seed) for workload in of.workloads]
-            is_nothing = 0 in ratios and None not in ratios
-            found.append(0.0 if is_nothing else geometric_mean(ratios))
-        return found
+        cells = [(point, design, workload) for workload in of.workloads]
+        return [of.mean(cells, seed) for seed in of.seeds_shown]
 
     @cached_property
     def _paired(self) -> Sweep:

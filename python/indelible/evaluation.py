@@ -155,7 +155,8 @@ class Quantity:
 
 def gmean(values: Sequence[float]) -> float:
     """Return the geometric mean, or NaN where there is none."""
-    return geometric_mean(values) or math.nan
+    found = geometric_mean(values)
+    return math.nan if found is None else found
 
 
 def mean(values: Sequence[float]) -> float:

@@ -18,8 +18,14 @@ HALVINGS = 60
 
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:
-    """Return the geometric mean, or None if a value is missing or not positive."""
-    logs = _logs(values)
+    """Return the geometric mean, which is 0 if a value is 0, or None if one is missing or below 0.
+
+    None for no values.
+    """
+    found = [*values]
+    if 0 in found and None not in found:
+        return 0.0
+    logs = _logs(found)
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
@@ -33,10 +39,10 @@ def mean_of_seeds(values: Iterable[float | None]) -> float | None:
 def mean_ratio_of_seeds(ratios: Iterable[float | None]) -> float | None:
     """Return the geometric mean of one ratio with several seeds, or None if one is missing.
 
-    A single seed's ratio is returned to the last digit, and the mean of ratios with a 0 is 0.
+    A single seed's ratio is returned to the last digit.
     """
     found = [*ratios]
-    return found[0] if len(found) == 1 else 0.0 if 0 in found else geometric_mean(found)
+    return found[0] if len(found) == 1 else geometric_mean(found)
 
 
 def log_half_width(ratios: Iterable[float | None]) -> float | None:

@@ -106,7 +106,7 @@ def rows_of(answer: Comparison, cores: int | None) -> list[dict[str, Any]]:
 def _row(
     answer: Comparison, compared: Mapping[str, Comparison], design: str, cores: int | None
 ) -> dict[str, Any]:
-    means = {key: _mean(by_metric, design, cores) for key, by_metric in compared.items()}
+    means = {key: by_metric.gmean(design, cores) for key, by_metric in compared.items()}
     saved = answer.saved.get((design, cores))
     return {
         "design": design,
@@ -119,12 +119,6 @@ def _row(
         "durability": answer.durability.get(design, PROMISES[0]),
         "crash": _crash(answer, design, cores),
     }
-
-
-def _mean(answer: Comparison, design: str, cores: int | None) -> float | None:
-    """Return the geometric mean of a design's ratios; 0 if they are known and one of them is 0."""
-    ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
-    return 0.0 if None not in ratios and 0 in ratios else answer.gmean(design, cores)
 
 
 def _crash(answer: Comparison, design: str, cores: int | None) -> dict[str, Any]:

@@ -557,7 +557,9 @@ def test_geometric_mean() -> None:
     assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
     assert geometric_mean([0.5, 2.0, 1.0]) == pytest.approx(1.0)
     assert geometric_mean([1.0, None]) is None
-    assert geometric_mean([1.0, 0.0]) is None
+    assert geometric_mean([1.0, 0.0]) == 0
+    assert geometric_mean([None, 0.0]) is None
+    assert geometric_mean([-1.0, 1.0]) is None
     assert geometric_mean([]) is None
 
 
@@ -571,3 +573,14 @@ def test_help_has_examples(command: Command) -> None:
         assert "examples:\n  indelible " in shown
     assert command("--version")[1] == "indelible 0.0.0\n"
     assert os.environ["COLUMNS"] == "80"
+
+
+def test_the_mean_of_ratios_of_which_one_is_0_is_0(command: Command) -> None:
+    asked = ["--designs", "silo,native", "--workloads", "hash,btree"]
+    asked += ["--metric", "commit-latency"]
+    compared = command("compare", *asked, "--no-crash")[1]
+    assert re.search(r"^gmean +1\.00 +0\.00 *$", compared, re.MULTILINE)
+    found = json.loads(command("compare", *asked, "--no-crash", "--json")[1])["gmean"]
+    assert [mean["value"] for mean in found] == [1, 0]
+    swept = command("sweep", *asked, "--vary", "cores=1,8", "--normalize", "silo")[1]
+    assert re.search(r"^ +8 +0\.00 +0\.00 +0\.00$", swept, re.MULTILINE)
