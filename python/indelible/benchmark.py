@@ -7,11 +7,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from indelible import experiment as asking
 from indelible.experiment import Experiment, InputError, InternalError
 from indelible.names import closest_first
+from indelible.progress import Meter
 from indelible.scripts import Named
 
 #: What `--quick` divides the number of transactions by.
@@ -28,6 +29,9 @@ class Cell:
     footprint: str
     txs: int
     settings: tuple[tuple[str, str], ...]
+    #: How much of a cell is done is not known before it has ended, as a total of 0 says.
+    done: ClassVar[int] = 0
+    total: ClassVar[int] = 0
 
     @property
     def place(self) -> tuple[str, int, str]:
@@ -131,13 +135,17 @@ def measure(
             " of a design"
         )
     native: dict[tuple[str, int, str], float] = {}
-    for cell in cells(designs):
-        row = _measured(cell, cell.txs // QUICK if quick else cell.txs, seed)
-        if cell.design == "native":
-            native[cell.place] = row["cpu_us_per_tx"]
-        base = native.get(cell.place)
-        row["time_vs_native"] = row["cpu_us_per_tx"] / base if base else None
-        yield row
+    asked = cells(designs)
+    with Meter(asked, "cells") as meter:
+        for index, cell in enumerate(asked):
+            row = _measured(cell, cell.txs // QUICK if quick else cell.txs, seed)
+            if cell.design == "native":
+                native[cell.place] = row["cpu_us_per_tx"]
+            base = native.get(cell.place)
+            row["time_vs_native"] = row["cpu_us_per_tx"] / base if base else None
+            meter.finish(index)
+            meter.update()
+            yield row
 
 
 def _measured(cell: Cell, txs: int, seed: int) -> dict[str, Any]:

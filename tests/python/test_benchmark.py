@@ -86,3 +86,17 @@ def test_an_interrupted_benchmark_is_what_it_has(
     answer = json.loads(shown)
     assert (code, complaints) == (130, "indelible: interrupted\n")
     assert (len(answer["rows"]), answer["cancelled"]) == (1, True)
+
+
+def test_the_command_is_the_call(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+        return {**dict.fromkeys(benchmark.COLUMNS, seed), "design": cell.design}
+
+    monkeypatch.setattr(benchmark, "_measured", measured)
+    answer = indelible.bench(quick=True, designs=["all"], seed=7)
+    words = ("bench", "--quick", "--designs", "all", "--seed", "7")
+    assert command(*words) == (0, f"{answer}\n", "")
+    assert json.loads(command(*words, "--json")[1]) == answer.json()
+    assert {row["design"] for row in answer["rows"]} == {
+        row["name"] for row in indelible.list("designs")
+    }

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import Any
 
-from indelible import benchmark, text
-from indelible.cli import options
-from indelible.text import benchmark as benchmark_text
+from indelible import benchmark, verbs
+from indelible.cli import complain, options
+from indelible.shown import Benchmark
 
 HELP = "how fast the simulator itself is"
 DESCRIPTION = (
@@ -40,22 +38,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `bench`."""
-    rows: list[dict[str, Any]] = []
 
-    def show(cancelled: bool) -> None:
-        if args.json:
-            options.show_json({"rows": rows, "cancelled": cancelled})
-        else:
-            options.show(benchmark_text.bench(rows, text.terminal_width()))
+    def show(answer: Benchmark) -> int:
+        options.show_answer(args, answer)
+        if answer.interrupted:
+            # Its table does not say so.
+            complain("interrupted")
+        return 0
 
-    cells = len(benchmark.cells(args.designs))
-    try:
-        for row in benchmark.measure(args.quick, args.seed, args.designs):
-            rows.append(row)
-            if not args.json and sys.stderr is not None and sys.stderr.isatty():
-                print(f"\r{len(rows)}/{cells}", end="\r", file=sys.stderr, flush=True)
-    except KeyboardInterrupt:
-        show(cancelled=True)
-        raise
-    show(cancelled=False)
-    return 0
+    return options.answer(
+        lambda: verbs.bench(args.quick, designs=args.designs, seed=args.seed), show
+    )
