@@ -112,11 +112,6 @@ def per_word(value: Value) -> Value:
     return lambda row: value(row) / (row["txs"] * row["write_set"]["words_avg"])
 
 
-def per_transaction(value: Value) -> Value:
-    """Return the measure for each transaction."""
-    return lambda row: value(row) / row["txs"]
-
-
 def counted(name: str) -> Value:
     """Return the measure that reads one of a design's counters."""
     return lambda row: float(row["design_counters"][name])

@@ -81,7 +81,7 @@ def _core_time(run: Mapping[str, Any]) -> float | None:
     return sum(run["stalls"].values()) / count if count else None
 
 
-def commits(answer: Comparison, cell: Cell) -> float:
+def commits(answer: Comparison, cell: Cell) -> int:
     """Return how many commits the runs of a cell have together."""
     return sum(transactions(run) for run in runs_of(answer, cell) if run)
 

@@ -30,9 +30,9 @@ class Metric:
         return f"{'higher' if self.higher_is_better else 'lower'} is better"
 
 
-def transactions(row: Mapping[str, Any]) -> float:
+def transactions(row: Mapping[str, Any]) -> int:
     """Return how many transactions were committed in the measured region."""
-    return row["throughput_tx_per_s"] * row["simulated_s"]
+    return row["txs"] - row["aborted"]
 
 
 def per_transaction(

@@ -305,6 +305,7 @@ def run(text: str, control: Control) -> str:
             "machine": spec["machine"],
             "cores": cores,
             "txs": txs,
+            "aborted": 0,
             "seed": spec["seed"],
             "version": "0.0.0",
             "id": "b94596c34f4a9def",

@@ -55,6 +55,7 @@ def canned(cell: Cell) -> dict[str, Any]:
         "workload": cell.workload,
         "cores": cell.cores,
         "txs": 1_000,
+        "aborted": 0,
         "core_model": "window",
         "domain": "adr",
         "cycles": 2_000_000,

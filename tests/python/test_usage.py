@@ -15,6 +15,7 @@ import indelible
 from conftest import needs_core
 from indelible import usage
 from indelible.experiment import InputError
+from indelible.metrics import transactions
 from indelible.plots import usage as usage_plot
 
 Command = Callable[..., tuple[int, str, str]]
@@ -123,3 +124,11 @@ def test_a_log_in_software_flushes_and_one_in_hardware_does_not() -> None:
     assert software["flushes_per_tx"] > software["fences_per_tx"] > 0
     assert hardware["flushes_per_tx"] == hardware["fences_per_tx"] == 0
     assert software["llc_misses_per_tx"] == pytest.approx(hardware["llc_misses_per_tx"], rel=0.1)
+
+
+@needs_core
+def test_what_is_divided_by_is_the_transactions_that_were_committed() -> None:
+    run = indelible.run("silo", "scribble", cores=1, txs=100, set={"workload.aborts": 10})
+    assert 0 < run.aborted < run.txs
+    assert transactions(run.data) == run.txs - run.aborted
+    assert run.throughput_tx_per_s * run.simulated_s == pytest.approx(transactions(run.data))

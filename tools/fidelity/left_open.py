@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fidelity.rivals import LONG, NO_BUFFER, RIVALS, SMALL, over
-from fidelity.tables import Entry, Facts, Grid, Table, of_run, said, shown
+from fidelity.tables import Entry, Facts, Grid, Table, of_run, per_ended_transaction, said, shown
 from fidelity.write_sets import LEAN as LEAN_ALONE
 from fidelity.write_sets import logs_left
 from indelible.evaluation import (
@@ -15,7 +15,6 @@ from indelible.evaluation import (
     Quantity,
     average,
     lines,
-    per_transaction,
     removed,
 )
 from indelible.papers import SILO_WORKLOADS
@@ -118,7 +117,7 @@ STORES = Grid(
 def _left(workload: str, settings: str) -> Quantity:
     """Return how many logs Silo keeps of a transaction."""
     run = Cell("silo", workload, 8, said(settings), machine="silo", txs=TXS)
-    return of_run(run, per_transaction(logs_left))
+    return of_run(run, per_ended_transaction(logs_left))
 
 
 PARTS = (

@@ -14,6 +14,7 @@ from fidelity.tables import (
     each,
     labelled,
     of_run,
+    per_ended_transaction,
     said,
     shown,
 )
@@ -32,7 +33,6 @@ from indelible.evaluation import (
     ignored,
     lines,
     mean,
-    per_transaction,
     removed,
 )
 from indelible.papers import SILO_DESIGNS, SILO_WORKLOADS, WHISPER
@@ -258,14 +258,14 @@ NO_BUFFER = "pm.xpbuffer_entries=0"
 
 def _left(workload: str) -> Quantity:
     """Return how many logs of a transaction are left after ignoring and merging."""
-    return of_run(cell("silo", workload, TXS), per_transaction(logs_left))
+    return of_run(cell("silo", workload, TXS), per_ended_transaction(logs_left))
 
 
 def _reads_and_lines(design: str, workload: str) -> Sequence[Quantity]:
     """Return the reads before programming and the lines programmed of a transaction."""
     run = cell(design, workload)
-    reads = per_transaction(lambda row: float(row["pm_writes"]["media_fill_reads"]))
-    return [of_run(run, reads), of_run(run, per_transaction(lines))]
+    reads = per_ended_transaction(lambda row: float(row["pm_writes"]["media_fill_reads"]))
+    return [of_run(run, reads), of_run(run, per_ended_transaction(lines))]
 
 
 def _banks(row: Row) -> float:

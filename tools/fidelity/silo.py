@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from fidelity.comparisons import compared
-from fidelity.tables import Entry, Facts, Grid, Table, Told, each, of_row, of_run, said, shown
+from fidelity.tables import (
+    Entry,
+    Facts,
+    Grid,
+    Table,
+    Told,
+    each,
+    of_row,
+    of_run,
+    per_ended_transaction,
+    said,
+    shown,
+)
 from indelible.evaluation import (
     TXS,
     Cell,
@@ -12,7 +24,6 @@ from indelible.evaluation import (
     Row,
     bytes_accepted,
     lines,
-    per_transaction,
     throughput,
 )
 from indelible.papers import SILO_WORKLOADS
@@ -88,7 +99,7 @@ SETTINGS = {
 def _cycles(settings: str = "") -> Quantity:
     """Return how long a transaction of `hash` takes on Silo with one core."""
     return of_run(
-        cell("silo", "hash", 1, settings), per_transaction(lambda row: float(row["cycles"]))
+        cell("silo", "hash", 1, settings), per_ended_transaction(lambda row: float(row["cycles"]))
     )
 
 
@@ -131,7 +142,7 @@ PARTS = (
                 (
                     f"`{design}`",
                     *(
-                        shown("{:.2f}", of_run(cell(design, name), per_transaction(lines)))
+                        shown("{:.2f}", of_run(cell(design, name), per_ended_transaction(lines)))
                         for name in WORKLOADS
                     ),
                 )

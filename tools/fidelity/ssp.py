@@ -17,6 +17,7 @@ from fidelity.tables import (
     of_all,
     of_row,
     of_run,
+    per_ended_transaction,
     ratio,
     said,
     shown,
@@ -32,7 +33,6 @@ from indelible.evaluation import (
     bytes_of,
     counted,
     mean,
-    per_transaction,
     share_of,
     throughput,
 )
@@ -372,7 +372,7 @@ SHADOW = Grid(
             *_of_shadow(
                 "{:.1f}",
                 lambda name: of_run(
-                    cell("shadow-paging", name), per_transaction(counted("pages_shadowed"))
+                    cell("shadow-paging", name), per_ended_transaction(counted("pages_shadowed"))
                 ),
             ),
         ),
@@ -422,7 +422,7 @@ def _range(quantities: Sequence[Quantity]) -> Entry:
 
 
 def _misses(workload: str) -> Quantity:
-    return of_run(cell("ssp", workload), per_transaction(counted("tlb_misses")))
+    return of_run(cell("ssp", workload), per_ended_transaction(counted("tlb_misses")))
 
 
 ROWS_IN_A_BANK = "pm.addr_mapping=RoRaBaCoCh"

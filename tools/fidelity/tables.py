@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indelible.evaluation import Cell, Quantity, Row, Rows
+from indelible.evaluation import Cell, Quantity, Row, Rows, Value
 from indelible.settings import Pairs
 
 #: The seed of the runs behind the document's numbers.
@@ -153,6 +153,11 @@ def said(words: str) -> Pairs:
 def of_run(cell: Cell, value: Callable[[Row], Any]) -> Quantity:
     """Return a measure of one run as a quantity."""
     return Quantity((cell,), lambda rows: value(rows(cell)))
+
+
+def per_ended_transaction(value: Value) -> Value:
+    """Return the measure for each transaction that has ended, aborted ones included."""
+    return lambda row: value(row) / row["txs"]
 
 
 def less(change: Quantity) -> Quantity:

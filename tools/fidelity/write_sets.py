@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fidelity.tables import Entry, Facts, Grid, Table, labelled, of_all, of_run, ratio, said, shown
+from fidelity.tables import (
+    Entry,
+    Facts,
+    Grid,
+    Table,
+    labelled,
+    of_all,
+    of_run,
+    per_ended_transaction,
+    ratio,
+    said,
+    shown,
+)
 from indelible.evaluation import (
     TXS,
     Cell,
@@ -17,7 +29,6 @@ from indelible.evaluation import (
     counted,
     lines,
     mean,
-    per_transaction,
     per_word,
     words_per_second,
 )
@@ -66,7 +77,7 @@ def more_lines(times: int) -> Quantity:
 def _row(workload: str) -> list[Entry]:
     return [
         workload,
-        shown("{:.0f}", of_run(_cell(workload, 1, 8), per_transaction(logs_left))),
+        shown("{:.0f}", of_run(_cell(workload, 1, 8), per_ended_transaction(logs_left))),
         *(shown("{:.2f}", _times(workload, n, words_per_second)) for n in (2, 4, 8, 16)),
         *(
             shown("{:.2f}", _times(workload, 16, per_word(value)))
@@ -167,7 +178,7 @@ def _one_line() -> Sequence[Quantity]:
         txs=TXS,
     )
     words = of_run(run, lambda row: row["write_set"]["words_avg"])
-    return [words, of_run(run, per_transaction(logs_left))]
+    return [words, of_run(run, per_ended_transaction(logs_left))]
 
 
 PARTS = (
@@ -196,7 +207,7 @@ PARTS = (
                 "tpcc on silo: batches of a transaction, share of time with the log full",
                 shown(
                     "{:.1f}, {:.0f} %",
-                    of_run(_tpcc(HASH), per_transaction(counted("overflow_batches"))),
+                    of_run(_tpcc(HASH), per_ended_transaction(counted("overflow_batches"))),
                     of_run(
                         _tpcc(HASH),
                         lambda row: (

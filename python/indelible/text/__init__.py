@@ -323,7 +323,7 @@ def few_notes(answer: OfSeeds) -> list[Note]:
     metric = METRICS[answer.metric]
     if metric.least == 1 or not answer.runs:
         return []
-    fewest = min(round(transactions(run.data)) for run in answer.runs.values())
+    fewest = min(transactions(run.data) for run in answer.runs.values())
     if fewest >= metric.least:
         return []
     of = f"the {metric.title} of {plural(fewest, 'transaction')}, fewer than {metric.least:,}"
