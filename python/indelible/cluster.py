@@ -27,7 +27,7 @@ from indelible.kept import Simulated, simulator
 from indelible.pool import Here, Lost, Place, jobs_at_once
 from indelible.progress import PATIENCE_SECONDS
 from indelible.scripts import is_script
-from indelible.settings import Pairs
+from indelible.settings import Pairs, of_machine
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -52,9 +52,6 @@ LOOK_SECONDS = 1.0
 #: Workers are sent text for `eval`. A function sent by its name would have to be importable on the
 #: scheduler, too, which needs no Indelible; one sent as code would need the very same Python there.
 HOME = "__import__('indelible.cluster', fromlist=['cluster'])"
-
-#: Settings on which no value of a machine depends: a design's and a workload's, data included.
-OF_NO_MACHINE = ("design.", "workload.")
 
 
 @contextmanager
@@ -105,7 +102,7 @@ class Cluster:
                     "`dask` runs no design in Python, which may import what is only here:"
                     f" {asked.design}; leave it out, or run it without `dask`"
                 )
-            key = (asked.machine, _of_machine(asked.settings))
+            key = (asked.machine, of_machine(asked.settings))
             if asked.machine not in presets and key not in machines:
                 machines[key] = _as_file(*key)
             return Sent(self, job.command(), machines.get(key))
@@ -241,11 +238,6 @@ def _differs(worker: str, own: str) -> str:
         f"worker {worker} has the simulator {own}, and here it is {simulator()}; install the same"
         " there and start the worker again"
     )
-
-
-def _of_machine(settings: Pairs) -> Pairs:
-    """Return the settings of the machine."""
-    return tuple(pair for pair in settings if not pair[0].startswith(OF_NO_MACHINE))
 
 
 def _as_file(name: str, settings: Pairs) -> str:

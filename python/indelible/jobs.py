@@ -17,7 +17,7 @@ from indelible.experiment import (
 )
 from indelible.kept import UNTESTED, Taken, Tried
 from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
-from indelible.settings import Pairs, canonical
+from indelible.settings import OF_CELLS, Pairs, canonical
 
 #: Power failures of the sampled campaign that stands beside every speed.
 SAMPLED_POINTS = 200
@@ -32,9 +32,6 @@ SURVIVAL = {
     "controller.flush_bytes": "1GiB",
     "controller.battery_perc": "100%",
 }
-
-#: Sections of settings that belong to the design or the workload and so go with it to any machine.
-PORTABLE_SECTIONS = ("design.", "workload.")
 
 #: Fields that only give room: without them, data that fit the machine that was asked for may not
 #: fit the campaign's.
@@ -129,7 +126,7 @@ def portable(asked: Experiment) -> Pairs:
     own = tuple(
         (key, value)
         for key, value in settings
-        if key in ROOM or (key.startswith(PORTABLE_SECTIONS) and not key.endswith(".items"))
+        if key in ROOM or (key.startswith(OF_CELLS) and not key.endswith(".items"))
     )
     return own + _survival(asked.machine, settings)
 

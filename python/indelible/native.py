@@ -25,6 +25,7 @@ from indelible.experiment import (
     truth,
 )
 from indelible.names import closest_first
+from indelible.settings import of_machine
 from indelible.shown import Shown
 
 #: The published speed of the cached log over the uncacheable one (Li, Ogleari and Zhao, section
@@ -384,10 +385,9 @@ def _loop(
 
 def _items(machine: str, settings: Sequence[tuple[str, str]]) -> str:
     """Return the number of elements of the array on a machine."""
-    items = "workload.items"
-    own = [p for p in settings if p[0] == items or not p[0].startswith(("design.", "workload."))]
     rows = describe(
-        machine if "/" in machine or "." in machine else f"machine:{machine}", tuple(own)
+        machine if "/" in machine or "." in machine else f"machine:{machine}",
+        of_machine(tuple(settings)),
     )
     found = (r for r in rows["rows"] if (r["section"], r["key"]) == ("workload", "items"))
     return str(next(found)["value"])

@@ -13,7 +13,7 @@ from indelible.experiment import Experiment, InputError, listed, truth
 from indelible.jobs import run_all
 from indelible.probes import GROUPS, KIB, MIB, PROBES, PUBLISHED, Memory, Probe
 from indelible.results import Run, rows_as_csv
-from indelible.settings import Pairs, Settings, pairs
+from indelible.settings import OF_CELLS, Pairs, Settings, pairs
 from indelible.shown import Shown
 
 MACHINE = "optane"
@@ -208,7 +208,7 @@ def _named(machines: object) -> tuple[str, ...]:
 def _of_machine(settings: Pairs) -> Pairs:
     """Return the settings, or refuse one that is not of a machine."""
     for key, _ in settings:
-        if key.partition(".")[0] in ("design", "workload"):
+        if key.partition(".")[0] + "." in OF_CELLS:
             raise InputError(
                 f"{key} is not a field of a machine: probes have their own design and workload;"
                 " drop it, or use `indelible run --workload probe`"

@@ -19,6 +19,10 @@ NUMBER = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>([A-Za-z%][A-Za-z0-9
 #: The number of items of a workload, which is also a field of machines.
 ITEMS = "workload.items"
 
+#: The sections of a design and of a workload, which are no sections of a machine. So their settings
+#: go with them to any machine, but for the number of items.
+OF_CELLS = ("design.", "workload.")
+
 #: The most values of a range; more are taken for a misprint.
 VALUES_MAX = 1000
 
@@ -50,13 +54,13 @@ def require_effect(settings: Pairs, name: str, kind: str) -> None:
     A design's hardware depends on its machine. `workload.items` is always accepted, because it is a
     field of every machine, for every workload.
     """
-    of_machine = [key for key, _ in settings if not key.startswith(("design.", "workload."))]
+    fields = [key for key, _ in of_machine(settings) if key != ITEMS]
     of_workload = [key for key, _ in settings if key.startswith("workload.") and key != ITEMS]
     of_design = [key for key, _ in settings if key.startswith("design.")]
     others = {
         "design": of_workload,
         "order": of_workload,
-        "workload": of_design + of_machine,
+        "workload": of_design + fields,
     }
     called = "ordering hardware" if kind == "order" else f"a {kind.partition('-')[0]}"
     for key in others.get(kind, of_design + of_workload):
@@ -74,6 +78,11 @@ def canonical(settings: Pairs, machine: Iterable[Mapping[str, Any]]) -> Pairs:
         return keys[key] if key in keys else whose + dot + keys.get(field, field)
 
     return tuple((own_name(key), value) for key, value in settings)
+
+
+def of_machine(settings: Pairs) -> Pairs:
+    """Return the settings that are fields of a machine, its number of items among them."""
+    return tuple(pair for pair in settings if pair[0] == ITEMS or not pair[0].startswith(OF_CELLS))
 
 
 def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[str] = ()) -> Pairs:
@@ -96,17 +105,17 @@ def of_cell(settings: Pairs, design: str, workload: str, compared: Collection[st
                 " name for the file"
             )
 
-    of_machine, of_all = [], []
+    of_its_own, of_all = [], []
     for key, value in settings:
         section, dot, field = key.partition(".")
         if section in own and "." in field:
-            of_machine.append((field, value))
+            of_its_own.append((field, value))
         elif section in own:
             of_all.append((own[section] + dot + field, value))
         elif section not in others:
             of_all.append((key, value))
-    said = {key for key, _ in of_machine}
-    return (*(pair for pair in of_all if pair[0] not in said), *of_machine)
+    said = {key for key, _ in of_its_own}
+    return (*(pair for pair in of_all if pair[0] not in said), *of_its_own)
 
 
 def varied(vary: object) -> dict[str, tuple[str, ...]]:

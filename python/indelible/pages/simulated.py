@@ -11,7 +11,7 @@ from indelible import experiment
 from indelible.experiment import Script
 from indelible.results import OfSeeds
 from indelible.scripts import called
-from indelible.settings import ITEMS, Pairs, canonical, of_cell
+from indelible.settings import ITEMS, Pairs, canonical, of_cell, of_machine
 from indelible.text import word
 
 #: The file that the command that repeats a report writes.
@@ -19,9 +19,6 @@ REPORTED = ("--report", "report.html")
 
 #: The fields of a design and of a workload that are shown beside its summary, where known.
 FACTS = ("guarantee", "paper", "source", "family", "durability", "granularity", "file")
-
-#: Sections whose settings are no fields of a machine, except for the number of items.
-OF_CELLS = ("design.", "workload.")
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ class Part:
 
 def machine(of: Simulated) -> Part:
     """Return the machine, whose fields come with their sources."""
-    summary = _described(f"machine:{of.machine}", _of_machine(_of_all(of)))["summary"]
+    summary = _described(f"machine:{of.machine}", of_machine(_of_all(of)))["summary"]
     return Part(of.machine, summary, {}, _fields_of_machine(of, _of_all(of), (), of.varied))
 
 
@@ -156,7 +153,7 @@ def _fields_of_its_machine(
 def _fields_of_machine(of: Simulated, settings: Pairs, unset: Pairs, varied: Pairs) -> list[Field]:
     """Return the machine's fields with settings, and what they would be with others."""
     rows, usual = (
-        _described(f"machine:{of.machine}", _of_machine(given))["rows"]
+        _described(f"machine:{of.machine}", of_machine(given))["rows"]
         for given in (settings, unset)
     )
     values = {_key(row): row["value"] for row in usual}
@@ -178,13 +175,6 @@ def _fields_of_machine(of: Simulated, settings: Pairs, unset: Pairs, varied: Pai
 def _of_all(of: Simulated) -> Pairs:
     """Return the settings that are not those of one design or workload."""
     return of_cell(of.settings, "", "", of.names)
-
-
-def _of_machine(settings: Pairs) -> Pairs:
-    """Return the settings that are fields of a machine, its number of items among them."""
-    return tuple(
-        (key, value) for key, value in settings if key == ITEMS or not key.startswith(OF_CELLS)
-    )
 
 
 def _described(name: str, settings: Pairs) -> Mapping[str, Any]:
