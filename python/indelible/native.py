@@ -9,7 +9,7 @@ native.logging(variants=["cached", "movnti4"], entries=[1, 8]).rows
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -159,16 +159,11 @@ def logging(
     if machine is not None:
         _require_simulated(machine, words["values"], words["fences"])
     asked = Logging(tuple(words.items()))
-    try:
-        (data,) = pool.execute([asked], what="measurements")
-    except pool.Interrupted as interrupt:
-        (data,) = interrupt.partial
-        raise pool.Interrupted(data and Answer(data, asked)) from None
-    answer = Answer(data, asked)
+    answer = pool.execute_one(asked, lambda data: Answer(data, asked), "measurements")
     if machine is None:
         return answer
     try:
-        return Answer(data, asked, _simulate(answer, machine), machine)
+        return replace(answer, simulated=_simulate(answer, machine), machine=machine)
     except pool.Interrupted:
         raise pool.Interrupted(answer) from None
 

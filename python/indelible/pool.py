@@ -11,15 +11,17 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from indelible import experiment
 from indelible.experiment import HostError, InputError, InternalError
 from indelible.progress import Meter, Watched
 from indelible.scripts import held_still, is_script, running
+
+Answer = TypeVar("Answer")
 
 #: The environment variable that says how many jobs may run at the same time.
 JOBS_VARIABLE = "INDELIBLE_JOBS"
@@ -125,6 +127,24 @@ def execute(
     """
     with held_still():
         return _execute(jobs, range(len(jobs)) if order is None else order, what, place or Here())
+
+
+def execute_one(
+    job: Job,
+    answered: Callable[[dict[str, Any]], Answer],
+    what: str = "runs",
+    place: Place | None = None,
+) -> Answer:
+    """Do one job, and return what `answered` makes of its answer.
+
+    `Interrupted` has in `partial` what it makes of the results up to then, or None without any.
+    """
+    try:
+        (data,) = execute([job], what=what, place=place)
+    except Interrupted as interrupt:
+        (data,) = interrupt.partial
+        raise Interrupted(data and answered(data)) from None
+    return answered(data)
 
 
 def _execute(

@@ -97,11 +97,7 @@ def trace(
         _address(address),
         without,
     )
-    try:
-        return _timeline(pool.execute([asked])[0], asked)
-    except pool.Interrupted as interrupt:
-        (data,) = interrupt.partial
-        raise pool.Interrupted(data and _timeline(data, asked)) from None
+    return pool.execute_one(asked, lambda data: _timeline(data, asked))
 
 
 def _address(asked: object) -> str | None:

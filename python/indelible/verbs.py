@@ -152,11 +152,7 @@ def run(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
     asked = replace(asked, epochs=epochs, latencies=latencies, warmup=warmup)
-    try:
-        return Run(pool.execute([asked])[0], asked)
-    except pool.Interrupted as interrupt:
-        (data,) = interrupt.partial
-        raise pool.Interrupted(data and Run(data, asked)) from None
+    return pool.execute_one(asked, lambda data: Run(data, asked))
 
 
 def crash(
@@ -217,24 +213,20 @@ def crash(
     )
     if images is not None:
         require_parent("--images", experiment.named("images", images))
-    jobs = kept.keeping([campaign], keep)
-    answer = None
-    try:
-        with cluster.place_of(dask) as place:
-            (data,) = pool.execute(jobs, what="campaigns", place=place)
-            answer = replace(Crash.of(data, campaign), taken=kept.taken(jobs, "campaigns"))
-            if not smallest or not answer.violations:
-                return answer
+    (job,) = kept.keeping([campaign], keep)
+    with cluster.place_of(dask) as place:
+        answer = pool.execute_one(job, lambda data: Crash.of(data, campaign), "campaigns", place)
+        answer = replace(answer, taken=kept.taken([job], "campaigns"))
+        if not smallest or not answer.violations:
+            return answer
 
-            def done(batch: Sequence[Campaign]) -> Sequence[dict[str, Any]]:
-                return pool.execute(kept.keeping(batch, keep), what="smaller runs", place=place)
+        def done(batch: Sequence[Campaign]) -> Sequence[dict[str, Any]]:
+            return pool.execute(kept.keeping(batch, keep), what="smaller runs", place=place)
 
+        try:
             return answer.with_smallest(done)
-    except pool.Interrupted as interrupt:
-        if answer is not None:
+        except pool.Interrupted:
             raise pool.Interrupted(answer) from None
-        (data,) = interrupt.partial
-        raise pool.Interrupted(data and Crash.of(data, campaign)) from None
 
 
 def compare(
@@ -503,11 +495,7 @@ def litmus(
         if mutants:
             raise InputError("`mutants` switches off every rule, and `without` one; keep one")
     tests = experiment.LitmusTests(scripts, own, seed, random, mutants, program, without, given)
-    try:
-        return Litmus(pool.execute([tests], what="tests")[0], tests)
-    except pool.Interrupted as interrupt:
-        (data,) = interrupt.partial
-        raise pool.Interrupted(data and Litmus(data, tests)) from None
+    return pool.execute_one(tests, lambda data: Litmus(data, tests), "tests")
 
 
 def bench(
