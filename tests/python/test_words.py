@@ -53,7 +53,7 @@ def test_several_where_one_is_taken_name_compare(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run"], "--txs N transactions per core (2,000); `txs` in the answer is the total of"),
+        (["run"], "--txs N transactions per core (2,000) --set SECTION.FIELD=VALUE override"),
         (["run"], "the workload; implied by --sql, --ycsb or --replay"),
         (["compare"], "with this many seeds, from --seed on; shows means and how certain they are"),
         (["compare"], "`-` prints them instead of the table"),

@@ -102,12 +102,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         " not with --check, whose answers are those of a program of yours",
     )
     options.add_dask(parser, "; not with --check, which runs a program of yours")
-    options.add_experiment(
-        parser,
-        CRASH_MACHINE,
-        "500, or a trace once with --check",
-        "`txs` in the answer is per core, too",
-    )
+    options.add_experiment(parser, CRASH_MACHINE, "500, or a trace once with --check")
     options.add_common(parser)
 
 

@@ -126,24 +126,10 @@ def add_cell(parser: argparse.ArgumentParser) -> None:
     )
 
 
-#: What `txs` is in the row of a run.
-TOTAL = "`txs` in the answer is the total of all cores"
-
-
-def add_experiment(
-    parser: argparse.ArgumentParser, machine: str, txs: str, answered: str = TOTAL
-) -> None:
-    """Add the flags that say what is simulated, except designs, workloads and cores.
-
-    `answered` says what `txs` is in the answer.
-    """
+def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> None:
+    """Add the flags that say what is simulated, except designs, workloads and cores."""
     parser.add_argument("--machine", default=machine, metavar="M", help=f"the machine ({machine})")
-    parser.add_argument(
-        "--txs",
-        type=whole(1),
-        metavar="N",
-        help=f"transactions per core ({txs}); {answered}",
-    )
+    parser.add_argument("--txs", type=whole(1), metavar="N", help=f"transactions per core ({txs})")
     add_settings(parser)
     add_files(parser)
     parser.add_argument(
