@@ -490,7 +490,8 @@ impl Caches {
         modified
     }
 
-    /// Makes a line clean in all caches, since its bytes go to memory. Returns whether it was dirty.
+    /// Makes a line clean in all caches, since its bytes go to memory. Returns whether it was
+    /// dirty.
     pub fn clean(&mut self, line: Line) -> bool {
         let Some(at) = self.llc.find(line) else { return false };
         let dirty = self.llc.is(at, DIRTY);
