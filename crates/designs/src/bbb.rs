@@ -13,6 +13,7 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::AtCore;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Model,
     Needs, Progress, Setup, Store, Structure,
@@ -213,8 +214,8 @@ impl Design for Bbb {
         };
         let entries = setup.params.entries * cores;
         vec![
-            battery("bbPB entry (64 B line, 8 B address)", entries, "first-level cache"),
-            battery("store that waits for room", cores, "store queue"),
+            battery("bbPB entry (64 B line, 8 B address)", entries, AtCore("first-level cache")),
+            battery("store that waits for room", cores, AtCore("store queue")),
         ]
     }
 

@@ -14,6 +14,7 @@
 //! persistent memory alone, where the paper's know all.
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
     Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Store, Structure, Transfer,
@@ -420,17 +421,18 @@ fn hardware(setup: &Setup<'_, Dpo>) -> Vec<Structure> {
     let queued = params.queue * u64::from(shape.controllers);
     let plain = Structure::new;
     let kept_by = if shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
-    let kept = |name, bits, count, place| plain(name, bits, count, place).kept(kept_by);
+    let kept = |name, bits, count, location| plain(name, bits, count, location).kept(kept_by);
     let (id, write) = (8 + 64, 64 * 8 + 58);
+    let (first_level, controller) = (AtCore("first level"), Elsewhere("memory controller"));
     vec![
-        kept("persist buffer entry: data (64 B), address", write, entries, "first level"),
-        kept("store that waits for room: data, address", write, cores, "store queue"),
-        kept("ordered write queue entry: data, address", write, queued, "memory controller"),
-        plain("persist buffer entry: type, Y, id", 1 + 1 + 64, entries, "first level"),
-        plain("persist buffer entry: dependence (core, id)", id, entries * cores, "first level"),
-        plain("Bloom filter of a fence", params.filter_bits, entries, "first level"),
-        plain("AccumDP: dependence (core, id)", id, cores * cores, "first level"),
-        plain("newest id that has drained", 64, cores * cores, "first level"),
-        plain("ordered write queue entry: type, id", 1 + id, queued, "memory controller"),
+        kept("persist buffer entry: data (64 B), address", write, entries, first_level),
+        kept("store that waits for room: data, address", write, cores, AtCore("store queue")),
+        kept("ordered write queue entry: data, address", write, queued, controller),
+        plain("persist buffer entry: type, Y, id", 1 + 1 + 64, entries, first_level),
+        plain("persist buffer entry: dependence (core, id)", id, entries * cores, first_level),
+        plain("Bloom filter of a fence", params.filter_bits, entries, first_level),
+        plain("AccumDP: dependence (core, id)", id, cores * cores, first_level),
+        plain("newest id that has drained", 64, cores * cores, first_level),
+        plain("ordered write queue entry: type, id", 1 + id, queued, controller),
     ]
 }

@@ -12,6 +12,7 @@
 //! each is a switch of [`HopsRules`].
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
     Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Store, Structure, Transfer,
@@ -464,21 +465,26 @@ fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {
     let entries = setup.params.entries * cores;
     let plain = Structure::new;
     let kept_by = if setup.shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
-    let kept = |name, bits, count, place| plain(name, bits, count, place).kept(kept_by);
+    let kept = |name, bits, count, location| plain(name, bits, count, location).kept(kept_by);
     let store = 64 * 8 + 58 + 64;
     let dependences = (entries + cores) * (cores - 1);
     let lines = setup.shape.config.llc.size / LINE_BYTES;
     let writer = 64 - u64::from(setup.shape.cores).leading_zeros();
     vec![
-        kept("persist buffer entry: data (64 B)", 64 * 8, entries, "first level"),
-        kept("persist buffer entry: address, byte mask", 58 + 64, entries, "first level"),
-        kept("store that waits for room: data, address, byte mask", store, cores, "store queue"),
-        plain("persist buffer entry: epoch", 64, entries, "first level"),
-        plain("dependence (core, epoch)", 8 + 64, dependences, "first level"),
-        plain("timestamp register", 64, cores, "first level"),
-        plain("copy of the global timestamp vector", 64 * cores, cores, "first level"),
-        plain("global timestamp", 64, cores, "last level"),
-        plain("buffered line (for a Bloom filter)", 58, entries, "last level"),
-        plain("last writer of a line", writer.into(), lines, "directory"),
+        kept("persist buffer entry: data (64 B)", 64 * 8, entries, AtCore("first level")),
+        kept("persist buffer entry: address, byte mask", 58 + 64, entries, AtCore("first level")),
+        kept(
+            "store that waits for room: data, address, byte mask",
+            store,
+            cores,
+            AtCore("store queue"),
+        ),
+        plain("persist buffer entry: epoch", 64, entries, AtCore("first level")),
+        plain("dependence (core, epoch)", 8 + 64, dependences, AtCore("first level")),
+        plain("timestamp register", 64, cores, AtCore("first level")),
+        plain("copy of the global timestamp vector", 64 * cores, cores, AtCore("first level")),
+        plain("global timestamp", 64, cores, Elsewhere("last level")),
+        plain("buffered line (for a Bloom filter)", 58, entries, Elsewhere("last level")),
+        plain("last writer of a line", writer.into(), lines, Elsewhere("directory")),
     ]
 }

@@ -14,6 +14,7 @@
 //! The rules are those of specs/ordering.md section 14. What the paper is silent about, as far as
 //! is known here, is decided in docs/fidelity/decisions.md.
 
+use model::design::Location::Elsewhere;
 use model::design::{
     Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity,
     KeptBy, Leave, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure, Tx,
@@ -305,7 +306,7 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
     let private = cores * (config.l1d.size + config.l2.size) / LINE_BYTES;
     let id = u64::from(params.tx_ids.next_power_of_two().trailing_zeros().max(1));
     let cells = |name, bits, count| {
-        Structure::new(name, bits, count, "last-level cache").kept(KeptBy::Cells)
+        Structure::new(name, bits, count, Elsewhere("last-level cache")).kept(KeptBy::Cells)
     };
     let volatile = Structure::new;
     // A version in another way takes no line's place in the model: there may be one for each line.
@@ -329,12 +330,17 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
             overflow::room(shape, params.overflow_lines),
         ),
         cells("lengths of the tables", cells::LENGTHS_BITS, 1),
-        volatile("TxID and state of a line", id + 2, private, "first- and second-level caches"),
+        volatile(
+            "TxID and state of a line",
+            id + 2,
+            private,
+            Elsewhere("first- and second-level caches"),
+        ),
         volatile(
             "FIFO entry (TxID, line's place)",
             id + 16,
             private,
-            "first- and second-level caches",
+            Elsewhere("first- and second-level caches"),
         ),
     ]
 }

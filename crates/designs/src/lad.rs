@@ -17,6 +17,7 @@
 //! [`Memory::reserve`]: model::controller::Memory::reserve
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Leave,
     Needs, Progress, Setup, Store, Structure, Transfer, Tx,
@@ -329,10 +330,11 @@ impl Design for Lad {
         let wpq = setup.shape.config.controller.wpq;
         let l1_lines = setup.shape.config.l1d.size / LINE_BYTES;
         let kept = |name, bits, count| {
-            Structure::new(name, bits, count, "memory controller").kept(KeptBy::Adr)
+            Structure::new(name, bits, count, Elsewhere("memory controller")).kept(KeptBy::Adr)
         };
-        let plain =
-            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
+        let plain = |name, bits, count| {
+            Structure::new(name, bits, count, AtCore("first-level cache controller"))
+        };
         let entry = LINE_BYTES * 8 + 40 + 8 + 16 + 1;
         let name = "queue entry (64 B, address, thread, number, speculative bit)";
         vec![

@@ -15,6 +15,7 @@
 //!
 //! The slides say that LOC and Kiln combine; how they do follows specs/ordering.md section 14.4.
 
+use model::design::Location::Elsewhere;
 use model::design::{
     Abort, Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind,
     Fill, Gasp, Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure,
@@ -349,7 +350,7 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
     let private = cores * (config.l1d.size + config.l2.size) / LINE_BYTES;
     let window = params.sd * cores;
     let cells = |name, bits, count| {
-        Structure::new(name, bits, count, "last-level cache").kept(KeptBy::Cells)
+        Structure::new(name, bits, count, Elsewhere("last-level cache")).kept(KeptBy::Cells)
     };
     let volatile = Structure::new;
     let id = u64::from((2 * window).next_power_of_two().trailing_zeros());
@@ -369,7 +370,12 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
             overflow::room(shape, params.overflow_lines),
         ),
         cells("retired TxID, lengths of the tables", cells::REGISTER_BITS, 1),
-        volatile("TxID of a line, and whether it is old", id + 1, private, "caches above the last"),
-        volatile("window table entry", entry, window, "cache controller"),
+        volatile(
+            "TxID of a line, and whether it is old",
+            id + 1,
+            private,
+            Elsewhere("caches above the last"),
+        ),
+        volatile("window table entry", entry, window, Elsewhere("cache controller")),
     ]
 }

@@ -11,6 +11,7 @@
 
 use std::marker::PhantomData;
 
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind, Gasp,
     Granularity, KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
@@ -515,9 +516,9 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
     let cores = u64::from(shape.cores);
     let lines = shape.config.l1d.size / LINE_BYTES * cores;
     let at_core = |name, bytes: u64, count| {
-        Structure::new(name, 8 * bytes, count, "first-level cache controller")
+        Structure::new(name, 8 * bytes, count, AtCore("first-level cache controller"))
     };
-    let tag = |name, bits| Structure::new(name, bits, lines, "first-level tags");
+    let tag = |name, bits| Structure::new(name, bits, lines, AtCore("first-level tags"));
     let kept = |structure: Structure| match shape.caches_survive() {
         true => structure.kept(KeptBy::Battery),
         false => structure,
@@ -532,7 +533,7 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
     ];
     structures.extend(registers(shape));
     if shape.caches_survive() {
-        let place = "memory controller";
+        let place = Elsewhere("memory controller");
         let (bits, count) = (8 * LINE_BYTES, lines_under_way(setup) + 1);
         let name = "log line under way (kept because the caches are)";
         structures.push(Structure::new(name, bits, count, place).kept(KeptBy::Battery));

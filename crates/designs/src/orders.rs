@@ -2,6 +2,7 @@
 //! and no ordering at all. Hardware with structures has a file of its own.
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Durability, Fence, FenceKind, Granularity, KeptBy, Model, Needs,
     NoParams, NoRules, Progress, Setup, Structure,
@@ -159,9 +160,9 @@ impl Design for Eadr {
             Structure::new(name, 8 * bytes, count, place).kept(KeptBy::Eadr)
         };
         vec![
-            cache("first-level data cache", config.l1d.size, cores, "first-level cache"),
-            cache("second-level cache", config.l2.size, cores, "second-level cache"),
-            cache("last-level cache", config.llc.size, 1, "last-level cache"),
+            cache("first-level data cache", config.l1d.size, cores, AtCore("first-level cache")),
+            cache("second-level cache", config.l2.size, cores, Elsewhere("second-level cache")),
+            cache("last-level cache", config.llc.size, 1, Elsewhere("last-level cache")),
         ]
     }
 }

@@ -15,6 +15,7 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Granularity, Leave, Needs,
     Progress, Setup, Store, Structure, Transfer, Tx,
@@ -346,8 +347,9 @@ impl Design for RedoLog {
     fn hardware(setup: &Setup<'_, RedoLog>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
         let l1_lines = setup.shape.config.l1d.size / 64;
-        let volatile =
-            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
+        let volatile = |name, bits, count| {
+            Structure::new(name, bits, count, AtCore("first-level cache controller"))
+        };
         let entry = 42 + 8 + 512;
         vec![
             volatile(
@@ -362,7 +364,7 @@ impl Design for RedoLog {
                 "dropped line's entry (line, its words, where the log has them)",
                 36 + 8 * (1 + 32),
                 cores * setup.shape.log_bytes / LINE_BYTES,
-                "memory controller",
+                Elsewhere("memory controller"),
             ),
         ]
     }

@@ -17,6 +17,7 @@
 
 use std::collections::VecDeque;
 
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, Needs,
     Progress, Setup, Store, Structure, Tx,
@@ -324,16 +325,16 @@ impl Design for ShadowPaging {
         vec![
             // As SSP's write-set buffer (36 bits of a page, a bit for each line), and 40 of the
             // shadow.
-            structure("shadow table", 36 + 40 + 64, params.write_set * cores, "core"),
+            structure("shadow table", 36 + 40 + 64, params.write_set * cores, AtCore("core")),
             // The updates of a commit come page by page, and are appended together.
             structure(
                 "update of a page of a commit (page, shadow)",
                 36 + 40,
                 params.write_set * cores,
-                "memory controller",
+                Elsewhere("memory controller"),
             ),
-            structure("free frame", 40, params.shadow_frames, "memory controller"),
-            structure("journal head and tail", 2 * 64, 1, "memory controller"),
+            structure("free frame", 40, params.shadow_frames, Elsewhere("memory controller")),
+            structure("journal head and tail", 2 * 64, 1, Elsewhere("memory controller")),
         ]
     }
 

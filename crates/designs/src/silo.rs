@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
     Progress, Setup, Store, Structure, Tx,
@@ -403,15 +404,15 @@ impl Design for Silo {
     fn hardware(setup: &Setup<'_, Silo>) -> Vec<Structure> {
         let (entries, cores) = (setup.params.entries, u64::from(setup.shape.cores));
         let battery = |name, bits, count| {
-            Structure::new(name, bits, count, "memory controller").kept(KeptBy::Battery)
+            Structure::new(name, bits, count, Elsewhere("memory controller")).kept(KeptBy::Battery)
         };
         let plain = Structure::new;
         let mut structures = vec![
             battery("log buffer entry (26 B log, 8 B address)", 34 * 8, entries * cores),
             battery("log head and tail", 16 * 8, cores).kept(KeptBy::Adr),
-            plain("comparator", 64, entries * cores, "memory controller"),
-            plain("transaction id register", 16, cores, "first-level cache controller"),
-            plain("thread id", 8, cores, "first-level cache controller"),
+            plain("comparator", 64, entries * cores, Elsewhere("memory controller")),
+            plain("transaction id register", 16, cores, AtCore("first-level cache controller")),
+            plain("thread id", 8, cores, AtCore("first-level cache controller")),
         ];
         if setup.shape.caches_survive() {
             let logs = (setup.params.channel + 1) * cores;

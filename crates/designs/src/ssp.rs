@@ -19,6 +19,7 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, Needs,
     Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
@@ -406,21 +407,20 @@ impl Design for Ssp {
         // Section 4.3: 40 bits of PPN1 and the current bitmap; 36 of a page and the updated one.
         let (extension, written) = (40 + 64, 36 + 64);
         let pages = setup.params.first.write_set * cores;
-        let controller = "memory controller";
+        let (core, controller) = (AtCore("core"), Elsewhere("memory controller"));
         // The controller keeps the updates of a commit, which come page by page, until it appends
         // them all, and records of consolidations until a line of them is full. The SSP cache lies
         // in memory that the machine has anyway.
         let mut structures = vec![
-            volatile("first-level TLB extension", extension, config.tlb.entries * cores, "core"),
-            volatile("write-set buffer", written, pages, "core"),
+            volatile("first-level TLB extension", extension, config.tlb.entries * cores, core),
+            volatile("write-set buffer", written, pages, core),
             volatile("update of a page of a commit (PPN0, bitmap)", 40 + 64, pages, controller),
             volatile("journal buffer line", 8 * LINE_BYTES, 1, controller),
             volatile("journal head and tail", 2 * 64, 1, controller),
         ];
         if config.tlb.l2_entries > 0 {
             let entries = config.tlb.l2_entries * cores;
-            structures
-                .insert(1, volatile("second-level TLB extension", extension, entries, "core"));
+            structures.insert(1, volatile("second-level TLB extension", extension, entries, core));
         }
         structures
     }

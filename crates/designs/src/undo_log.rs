@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::AtCore;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
     Progress, Setup, Store, Structure, Tx,
@@ -278,8 +279,9 @@ impl Design for UndoLog {
 
     fn hardware(setup: &Setup<'_, UndoLog>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
-        let volatile =
-            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
+        let volatile = |name, bits, count| {
+            Structure::new(name, bits, count, AtCore("first-level cache controller"))
+        };
         let mut structures = vec![
             volatile("filter of logged lines (line address)", 42, setup.params.entries * cores),
             volatile("log head and tail", 2 * 48, cores),

@@ -12,7 +12,9 @@ use crate::units::{CoreId, Cycle, DRAM_BASE, Line, Page, TxId, WORD_BYTES, Word}
 use crate::workload::{Flush, Ptr};
 
 pub use crate::below::{Below, Gasp};
-pub use crate::card::{Card, Corner, Durability, Granularity, KeptBy, Model, Needs, Structure};
+pub use crate::card::{
+    Card, Corner, Durability, Granularity, KeptBy, Location, Model, Needs, Structure,
+};
 pub use crate::hooks::{
     Abort, Claim, Claimed, Disposition, Evict, Fence, FenceKind, Fill, Leave, Load, Progress,
     Store, TlbEvict, TlbFill, Transfer, Tx,

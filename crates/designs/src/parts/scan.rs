@@ -5,6 +5,7 @@
 //! still flagged. When controllers have accepted these, and every line that was evicted before,
 //! nothing needs the records that the log had when the scan before began.
 
+use model::design::Location::Elsewhere;
 use model::design::{Below, Shape, Structure};
 use model::units::{Cycle, LINE_BYTES, Line, LineSet};
 
@@ -210,7 +211,7 @@ pub fn fwb_bits(shape: &Shape) -> Structure {
     let lines = |bytes: u64| bytes / LINE_BYTES;
     let private = lines(config.l1d.size) + lines(config.l2.size);
     let count = private * u64::from(shape.cores) + lines(config.llc.size);
-    Structure::new("fwb bit", 1, count, "tags of all caches")
+    Structure::new("fwb bit", 1, count, Elsewhere("tags of all caches"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use rustc_hash::FxHashSet;
 use super::*;
 use crate::config::{Config, Domain};
 use crate::design::{
-    Bare, Card, Design, Durability, Granularity, Model, Needs, NoParams, NoRules, Setup, Shape,
+    Bare, Card, Design, Durability, Granularity, Location, Model, Needs, NoParams, NoRules, Setup,
+    Shape,
 };
 use crate::firmware::Fixed;
 use crate::image::{Cut, Placement, PowerLoss};
@@ -193,13 +194,9 @@ impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
     }
 
     fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
-        let structure = |bytes: u64, kept_by| Structure {
-            name: "buffer",
-            bits: 8 * bytes,
-            count: 1,
-            place: "beside the core",
-            kept_by,
-        };
+        let location = Location::AtCore("core");
+        let structure =
+            |bytes: u64, kept_by| Structure::new("buffer", 8 * bytes, 1, location).kept(kept_by);
         vec![
             structure(100, KeptBy::Battery),
             structure(20, KeptBy::Adr),
