@@ -100,15 +100,16 @@ pub enum BbbEvent {
     Acknowledged(CoreId, u64),
 }
 
-#[derive(Default)]
-struct Counts {
-    entries: u64,
-    merged: u64,
-    moved: u64,
-    drained: u64,
-    dropped: u64,
-    full: u64,
-    entries_max: u64,
+model::counters! {
+    struct Counts {
+        entries,
+        merged "stores_merged",
+        moved "entries_moved",
+        drained "entries_drained",
+        dropped "evictions_dropped",
+        full "buffer_full",
+        entries_max,
+    }
 }
 
 impl Design for Bbb {
@@ -220,16 +221,7 @@ impl Design for Bbb {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("entries", counts.entries),
-            ("stores_merged", counts.merged),
-            ("entries_moved", counts.moved),
-            ("entries_drained", counts.drained),
-            ("evictions_dropped", counts.dropped),
-            ("buffer_full", counts.full),
-            ("entries_max", counts.entries_max),
-        ]
+        self.counts.list()
     }
 }
 

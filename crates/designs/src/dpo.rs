@@ -131,20 +131,21 @@ pub enum DpoEvent {
     Synced(CoreId),
 }
 
-#[derive(Default)]
-struct Counts {
-    entries: u64,
-    merged: u64,
-    fences: u64,
-    after_read: u64,
-    after_write: u64,
-    by_filter: u64,
-    waits: u64,
-    answered: u64,
-    dropped: u64,
-    full: u64,
-    queue_full: u64,
-    entries_max: u64,
+model::counters! {
+    struct Counts {
+        entries,
+        merged "stores_merged",
+        fences,
+        after_read "dependences_after_read",
+        after_write "dependences_after_write",
+        by_filter "dependences_on_fences",
+        waits "waits_for_dependences",
+        answered "misses_answered",
+        dropped "evictions_dropped",
+        full "buffer_full",
+        queue_full,
+        entries_max,
+    }
 }
 
 /// The machine below this design.
@@ -327,21 +328,7 @@ impl Design for Dpo {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("entries", counts.entries),
-            ("stores_merged", counts.merged),
-            ("fences", counts.fences),
-            ("dependences_after_read", counts.after_read),
-            ("dependences_after_write", counts.after_write),
-            ("dependences_on_fences", counts.by_filter),
-            ("waits_for_dependences", counts.waits),
-            ("misses_answered", counts.answered),
-            ("evictions_dropped", counts.dropped),
-            ("buffer_full", counts.full),
-            ("queue_full", counts.queue_full),
-            ("entries_max", counts.entries_max),
-        ]
+        self.counts.list()
     }
 }
 

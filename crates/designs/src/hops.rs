@@ -134,18 +134,19 @@ pub enum HopsEvent {
     GoOn(CoreId),
 }
 
-#[derive(Default)]
-struct Counts {
-    entries: u64,
-    merged: u64,
-    epochs: u64,
-    after_read: u64,
-    after_write: u64,
-    waits: u64,
-    fills: u64,
-    dropped: u64,
-    full: u64,
-    entries_max: u64,
+model::counters! {
+    struct Counts {
+        entries,
+        merged "stores_merged",
+        epochs,
+        after_read "dependences_after_read",
+        after_write "dependences_after_write",
+        waits "waits_for_dependences",
+        fills "fills_stalled",
+        dropped "evictions_dropped",
+        full "buffer_full",
+        entries_max,
+    }
 }
 
 /// The machine below this design.
@@ -343,19 +344,7 @@ impl Design for Hops {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("entries", counts.entries),
-            ("stores_merged", counts.merged),
-            ("epochs", counts.epochs),
-            ("dependences_after_read", counts.after_read),
-            ("dependences_after_write", counts.after_write),
-            ("waits_for_dependences", counts.waits),
-            ("fills_stalled", counts.fills),
-            ("evictions_dropped", counts.dropped),
-            ("buffer_full", counts.full),
-            ("entries_max", counts.entries_max),
-        ]
+        self.counts.list()
     }
 }
 

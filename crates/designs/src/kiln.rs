@@ -150,16 +150,17 @@ pub enum Written {
     OverflowHome(u32),
 }
 
-#[derive(Default)]
-struct Counts {
-    cleaned: u64,
-    came_down: u64,
-    written_out: u64,
-    waited_for_home: u64,
-    overflowed: u64,
-    overflow_max: u64,
-    refetched: u64,
-    waited_for_id: u64,
+model::counters! {
+    struct Counts {
+        cleaned "lines_cleaned",
+        came_down "lines_came_down",
+        written_out "committed_written_out",
+        waited_for_home "versions_waited_for_home",
+        overflowed "lines_overflowed",
+        overflow_max,
+        refetched "overflow_refetched",
+        waited_for_id "begins_waited_for_id",
+    }
 }
 
 impl Design for Kiln {
@@ -284,17 +285,7 @@ impl Design for Kiln {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("lines_cleaned", counts.cleaned),
-            ("lines_came_down", counts.came_down),
-            ("committed_written_out", counts.written_out),
-            ("versions_waited_for_home", counts.waited_for_home),
-            ("lines_overflowed", counts.overflowed),
-            ("overflow_max", counts.overflow_max),
-            ("overflow_refetched", counts.refetched),
-            ("begins_waited_for_id", counts.waited_for_id),
-        ]
+        self.counts.list()
     }
 }
 

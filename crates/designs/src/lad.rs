@@ -160,18 +160,19 @@ pub enum LadEvent {
     Commit(CoreId, u8, u16),
 }
 
-#[derive(Default)]
-struct Counts {
-    left: u64,
-    prepared: u64,
-    replaced: u64,
-    committed: u64,
-    spilled: u64,
-    spilled_late: u64,
-    undo_dropped: u64,
-    room: u64,
-    pressed: u64,
-    anew: u64,
+model::counters! {
+    struct Counts {
+        left "lines_sent_on_leaving",
+        prepared "lines_prepared",
+        replaced "entries_replaced",
+        committed "entries_committed",
+        spilled "spills",
+        spilled_late "spills_committed_meanwhile",
+        pressed "spills_for_write_backs",
+        undo_dropped "undo_entries_dropped",
+        room "lines_waited_for_room",
+        anew "serials_begun_anew",
+    }
 }
 
 impl Design for Lad {
@@ -350,19 +351,7 @@ impl Design for Lad {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("lines_sent_on_leaving", counts.left),
-            ("lines_prepared", counts.prepared),
-            ("entries_replaced", counts.replaced),
-            ("entries_committed", counts.committed),
-            ("spills", counts.spilled),
-            ("spills_committed_meanwhile", counts.spilled_late),
-            ("spills_for_write_backs", counts.pressed),
-            ("undo_entries_dropped", counts.undo_dropped),
-            ("lines_waited_for_room", counts.room),
-            ("serials_begun_anew", counts.anew),
-        ]
+        self.counts.list()
     }
 }
 

@@ -169,21 +169,22 @@ pub enum LocKilnEvent {
     Retire(u64),
 }
 
-#[derive(Default)]
-struct Counts {
-    transactions: u64,
-    coalesced: u64,
-    lines: u64,
-    notes: u64,
-    drains: u64,
-    closure_max: u64,
-    durable_at_once_max: u64,
-    window_full: u64,
-    old_versions_max: u64,
-    overflowed_running: u64,
-    overflowed: u64,
-    overflow_max: u64,
-    refetched: u64,
+model::counters! {
+    struct Counts {
+        transactions "transactions_with_stores",
+        coalesced "lines_coalesced",
+        lines "lines_cleaned",
+        notes,
+        drains,
+        closure_max,
+        durable_at_once_max,
+        window_full,
+        old_versions_max,
+        overflowed_running "lines_overflowed_running",
+        overflowed "lines_overflowed",
+        overflow_max,
+        refetched "overflow_refetched",
+    }
 }
 
 impl Design for LocKiln {
@@ -323,22 +324,7 @@ impl Design for LocKiln {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("transactions_with_stores", counts.transactions),
-            ("lines_coalesced", counts.coalesced),
-            ("lines_cleaned", counts.lines),
-            ("notes", counts.notes),
-            ("drains", counts.drains),
-            ("closure_max", counts.closure_max),
-            ("durable_at_once_max", counts.durable_at_once_max),
-            ("window_full", counts.window_full),
-            ("old_versions_max", counts.old_versions_max),
-            ("lines_overflowed_running", counts.overflowed_running),
-            ("lines_overflowed", counts.overflowed),
-            ("overflow_max", counts.overflow_max),
-            ("overflow_refetched", counts.refetched),
-        ]
+        self.counts.list()
     }
 }
 

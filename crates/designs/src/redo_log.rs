@@ -179,20 +179,21 @@ pub enum RedoLogEvent {
     Completed(CoreId, u64),
 }
 
-#[derive(Default)]
-struct Counts {
-    records: u64,
-    merged: u64,
-    buffer_evictions: u64,
-    wraps: u64,
-    listed: u64,
-    dropped: u64,
-    fetched_from_log: u64,
-    forced: u64,
-    dependences: u64,
-    full: u64,
-    held_complete: u64,
-    held_begin: u64,
+model::counters! {
+    struct Counts {
+        records,
+        merged "stores_merged",
+        buffer_evictions,
+        wraps "log_wraps",
+        listed "lines_in_overflow_list",
+        dropped "evictions_dropped",
+        fetched_from_log "fetches_from_log",
+        forced "forced_write_backs",
+        dependences,
+        full "write_back_buffers_full",
+        held_complete "completions_held",
+        held_begin "begins_held",
+    }
 }
 
 impl Design for RedoLog {
@@ -370,20 +371,6 @@ impl Design for RedoLog {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("records", counts.records),
-            ("stores_merged", counts.merged),
-            ("buffer_evictions", counts.buffer_evictions),
-            ("log_wraps", counts.wraps),
-            ("lines_in_overflow_list", counts.listed),
-            ("evictions_dropped", counts.dropped),
-            ("fetches_from_log", counts.fetched_from_log),
-            ("forced_write_backs", counts.forced),
-            ("dependences", counts.dependences),
-            ("write_back_buffers_full", counts.full),
-            ("completions_held", counts.held_complete),
-            ("begins_held", counts.held_begin),
-        ]
+        self.counts.list()
     }
 }

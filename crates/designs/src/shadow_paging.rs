@@ -28,6 +28,7 @@ use model::params::{Both, choice};
 use model::units::{CoreId, Cycle, Line, Page, PageMap, PerCore};
 
 use crate::parts::corners;
+use crate::parts::counters::insert_before;
 use crate::parts::fall_back::FallBack;
 use crate::parts::journal::Journal;
 use crate::parts::page_table::Frames;
@@ -166,17 +167,18 @@ pub enum ShadowEvent {
     TailMoved,
 }
 
-#[derive(Default)]
-struct Counts {
-    shadows: u64,
-    lines_copied: u64,
-    page_conflicts: u64,
-    fallbacks: u64,
-    waits_for_frame: u64,
-    frames_exhausted: u64,
-    frames_freed: u64,
-    commits_stalled: u64,
-    shootdowns: u64,
+model::counters! {
+    struct Counts {
+        shadows "pages_shadowed",
+        lines_copied,
+        page_conflicts,
+        fallbacks,
+        waits_for_frame,
+        frames_exhausted,
+        frames_freed,
+        shootdowns,
+        commits_stalled "groups_stalled",
+    }
 }
 
 /// A corner with much in the journal (ours).
@@ -351,20 +353,11 @@ impl Design for ShadowPaging {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("pages_shadowed", counts.shadows),
-            ("lines_copied", counts.lines_copied),
-            ("page_conflicts", counts.page_conflicts),
-            ("fallbacks", counts.fallbacks),
-            ("waits_for_frame", counts.waits_for_frame),
-            ("frames_exhausted", counts.frames_exhausted),
-            ("frames_freed", counts.frames_freed),
-            ("shootdowns", counts.shootdowns),
-            ("journal_wraps", self.journal.wraps),
-            ("groups_stalled", counts.commits_stalled),
-            ("checkpoints", self.journal.checkpoints),
-        ]
+        let mut counters = self.counts.list();
+        let wraps = [("journal_wraps", self.journal.wraps)];
+        insert_before("groups_stalled", &mut counters, &wraps);
+        counters.push(("checkpoints", self.journal.checkpoints));
+        counters
     }
 }
 

@@ -31,6 +31,7 @@ use model::params::{Both, choice};
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, Page, PerCore};
 
 use crate::parts::corners;
+use crate::parts::counters::insert_before;
 use crate::parts::fall_back::FallBack;
 use crate::parts::journal::{Journal, Record};
 use crate::parts::placed;
@@ -248,22 +249,23 @@ pub enum SspEvent {
     TailMoved,
 }
 
-#[derive(Default)]
-struct Counts {
-    tlb_misses: u64,
-    flips: u64,
-    line_conflicts: u64,
-    fallbacks: u64,
-    slots_exhausted: u64,
-    fills_without_slot: u64,
-    fills_delayed: u64,
-    waits_for_slot: u64,
-    queue_cancelled: u64,
-    groups_stalled: u64,
-    consolidations: u64,
-    copied_lines: u64,
-    swaps: u64,
-    post_hoc_cycles: u64,
+model::counters! {
+    struct Counts {
+        tlb_misses,
+        flips,
+        line_conflicts,
+        fallbacks,
+        slots_exhausted,
+        fills_without_slot,
+        fills_delayed,
+        waits_for_slot,
+        queue_cancelled "consolidations_cancelled",
+        consolidations,
+        copied_lines "lines_copied",
+        swaps "frames_swapped",
+        groups_stalled,
+        post_hoc_cycles,
+    }
 }
 
 impl Design for Ssp {
@@ -432,26 +434,13 @@ impl Design for Ssp {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("tlb_misses", counts.tlb_misses),
-            ("flips", counts.flips),
-            ("line_conflicts", counts.line_conflicts),
-            ("fallbacks", counts.fallbacks),
-            ("slots_exhausted", counts.slots_exhausted),
-            ("fills_without_slot", counts.fills_without_slot),
-            ("fills_delayed", counts.fills_delayed),
-            ("waits_for_slot", counts.waits_for_slot),
-            ("consolidations_cancelled", counts.queue_cancelled),
-            ("consolidations", counts.consolidations),
-            ("lines_copied", counts.copied_lines),
-            ("frames_swapped", counts.swaps),
-            ("slots_reused", self.slots.reused),
-            ("journal_wraps", self.journal.wraps),
-            ("groups_stalled", counts.groups_stalled),
-            ("checkpoints", self.journal.checkpoints),
-            ("post_hoc_cycles", counts.post_hoc_cycles),
-        ]
+        let mut counters = self.counts.list();
+        let (slots, journal) = (&self.slots, &self.journal);
+        let wraps = [("slots_reused", slots.reused), ("journal_wraps", journal.wraps)];
+        insert_before("groups_stalled", &mut counters, &wraps);
+        let checkpoints = [("checkpoints", journal.checkpoints)];
+        insert_before("post_hoc_cycles", &mut counters, &checkpoints);
+        counters
     }
 }
 

@@ -114,13 +114,14 @@ pub enum UndoLogEvent {
     Marked(CoreId, u64),
 }
 
-#[derive(Default)]
-struct Counts {
-    entries: u64,
-    forgotten: u64,
-    wraps: u64,
-    held: u64,
-    written_back: u64,
+model::counters! {
+    struct Counts {
+        entries,
+        forgotten "filter_overflows",
+        wraps "log_wraps",
+        held "evictions_held",
+        written_back "lines_written_back",
+    }
 }
 
 impl Design for UndoLog {
@@ -294,14 +295,7 @@ impl Design for UndoLog {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("entries", counts.entries),
-            ("filter_overflows", counts.forgotten),
-            ("log_wraps", counts.wraps),
-            ("evictions_held", counts.held),
-            ("lines_written_back", counts.written_back),
-        ]
+        self.counts.list()
     }
 }
 

@@ -42,22 +42,12 @@ enum Stage {
     Waiting(u64),
 }
 
-/// The counts of a scanner.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ScanCounts {
-    scans: u64,
-    urgent: u64,
-    truncations: u64,
-}
-
-impl ScanCounts {
-    /// The counts by name.
-    pub fn list(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("scans", self.scans),
-            ("scans_for_room", self.urgent),
-            ("log_truncations", self.truncations),
-        ]
+model::counters! {
+    /// The counts of a scanner.
+    pub struct ScanCounts {
+        scans,
+        urgent "scans_for_room",
+        truncations "log_truncations",
     }
 }
 
