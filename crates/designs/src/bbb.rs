@@ -16,7 +16,7 @@ use model::controller::Notify;
 use model::design::Location::AtCore;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Model,
-    Needs, Progress, Setup, Store, Structure,
+    Needs, Ordering, Progress, Setup, Store, Structure,
 };
 use model::device::Write;
 use model::image::PowerLoss;
@@ -123,7 +123,7 @@ impl Design for Bbb {
         granularity: Granularity::Word,
         needs: Needs::Adr,
     };
-    const MODEL: Option<Model> = Some(Model::Visible);
+    const ORDERING: Ordering = Ordering { model: Some(Model::Visible), ..Ordering::NONE };
     type Params = BbbParams;
     type Rules = BbbRules;
     type Event = BbbEvent;

@@ -15,7 +15,7 @@ use model::controller::Notify;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Store, Structure, Transfer,
+    Granularity, KeptBy, Load, Model, Needs, Ordering, Progress, Setup, Store, Structure, Transfer,
 };
 use model::device::Write;
 use model::image::PowerLoss;
@@ -163,10 +163,8 @@ impl Design for Hops {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
-    const MODEL: Option<Model> = Some(Model::Epoch);
-    const HAS_FENCES: bool = true;
-    const HAS_FLUSHES: bool = false;
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { model: Some(Model::Epoch), fences: true, flushes: false, lines_leave: true };
     type Params = HopsParams;
     type Rules = HopsRules;
     type Event = HopsEvent;

@@ -5,7 +5,7 @@ use model::controller::Notify;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Durability, Fence, FenceKind, Granularity, KeptBy, Model, Needs,
-    NoParams, NoRules, Progress, Setup, Structure,
+    NoParams, NoRules, Ordering, Progress, Setup, Structure,
 };
 use model::device::Write;
 use model::meters::Class;
@@ -84,9 +84,8 @@ model::rules! {
 
 impl Design for X86 {
     const CARD: Card = card("x86", "clwb and sfence", Needs::Nothing);
-    const MODEL: Option<Model> = Some(Model::Fenced);
-    const HAS_FENCES: bool = true;
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { model: Some(Model::Fenced), fences: true, flushes: true, lines_leave: true };
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = X86Rules;
@@ -132,7 +131,7 @@ model::rules! {
 
 impl Design for Eadr {
     const CARD: Card = card("eadr", "caches that survive", Needs::Eadr);
-    const MODEL: Option<Model> = Some(Model::Visible);
+    const ORDERING: Ordering = Ordering { model: Some(Model::Visible), ..Ordering::NONE };
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = EadrRules;
@@ -173,8 +172,8 @@ pub struct Ideal;
 
 impl Design for Ideal {
     const CARD: Card = card("ideal", "free flushes and fences that do nothing", Needs::Nothing);
-    const MODEL: Option<Model> = Some(Model::Unordered);
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { model: Some(Model::Unordered), lines_leave: true, ..Ordering::NONE };
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = NoRules;

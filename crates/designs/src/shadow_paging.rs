@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, Needs,
-    Progress, Setup, Store, Structure, Tx,
+    Ordering, Progress, Setup, Store, Structure, Tx,
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
@@ -210,8 +210,8 @@ impl Design for ShadowPaging {
     };
     const REVOKES: bool = true;
     const TRANSLATES: bool = true;
-    const HAS_FENCES: bool = true;
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { fences: true, flushes: true, lines_leave: true, ..Ordering::NONE };
     type Params = Both<ShadowParams, UndoParams>;
     type Rules = Both<ShadowRules, UndoRules>;
     type Event = ShadowEvent;

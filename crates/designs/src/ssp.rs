@@ -22,7 +22,7 @@ use model::controller::Notify;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, Needs,
-    Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
+    Ordering, Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
@@ -281,8 +281,8 @@ impl Design for Ssp {
     };
     const REVOKES: bool = true;
     const TRANSLATES: bool = true;
-    const HAS_FENCES: bool = true;
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { fences: true, flushes: true, lines_leave: true, ..Ordering::NONE };
     type Params = Both<SspParams, UndoParams>;
     type Rules = Both<SspRules, UndoRules>;
     type Event = SspEvent;

@@ -73,6 +73,27 @@ impl Model {
     }
 }
 
+/// What a design makes of the order of a program's stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ordering {
+    /// The order of stores that it promises, if it is ordering hardware.
+    pub model: Option<Model>,
+    /// Whether a fence is an instruction of this hardware, which dispatches like any other.
+    pub fences: bool,
+    /// Whether a flush is an instruction of this hardware.
+    pub flushes: bool,
+    /// Whether lines may reach memory without the design being told, as ordinary evictions do. What
+    /// could survive then changes with every store, and
+    /// [`could_be_durable`](crate::design::Design::could_be_durable) says what that is.
+    pub lines_leave: bool,
+}
+
+impl Ordering {
+    /// Of a design that is no ordering hardware, is told of every line and has no instructions.
+    pub const NONE: Ordering =
+        Ordering { model: None, fences: false, flushes: false, lines_leave: false };
+}
+
 /// What must survive a power failure for a design's guarantee to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {

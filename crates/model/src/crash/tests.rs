@@ -5,8 +5,8 @@ use rustc_hash::FxHashSet;
 use super::*;
 use crate::config::{Config, Domain};
 use crate::design::{
-    Bare, Card, Design, Durability, Granularity, Location, Model, Needs, NoParams, NoRules, Setup,
-    Shape,
+    Bare, Card, Design, Durability, Granularity, Location, Model, Needs, NoParams, NoRules,
+    Ordering, Setup, Shape,
 };
 use crate::firmware::Fixed;
 use crate::image::{Cut, Placement, PowerLoss};
@@ -174,7 +174,8 @@ impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
-    const MODEL: Option<Model> = if VISIBLE { Some(Model::Visible) } else { None };
+    const ORDERING: Ordering =
+        Ordering { model: if VISIBLE { Some(Model::Visible) } else { None }, ..Ordering::NONE };
     const TRANSLATES: bool = HOW == LOST;
     type Params = NoParams;
     type Rules = NoRules;
