@@ -121,8 +121,8 @@ class Structure:
     """A piece of hardware that the design adds, and what keeps it through a power failure.
 
     `kept_by` is `nothing`, `adr`, `battery`, `eadr` or `cells`. A structure that `power_loss` saves
-    must be kept by `battery` or `adr`. Saving takes more energy from a place whose name begins with
-    `first-level cache`.
+    must be kept by `battery` or `adr`. Saving takes more energy from a place in a core or at its
+    first level: `core`, `store queue`, `first level`, or a name that begins with `first-level`.
     """
 
     name: str

@@ -13,9 +13,10 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::AtCore;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Model,
-    Needs, Progress, Setup, Store, Structure,
+    Needs, Ordering, Progress, Setup, Store, Structure,
 };
 use model::device::Write;
 use model::image::PowerLoss;
@@ -99,15 +100,16 @@ pub enum BbbEvent {
     Acknowledged(CoreId, u64),
 }
 
-#[derive(Default)]
-struct Counts {
-    entries: u64,
-    merged: u64,
-    moved: u64,
-    drained: u64,
-    dropped: u64,
-    full: u64,
-    entries_max: u64,
+model::counters! {
+    struct Counts {
+        entries,
+        merged "stores_merged",
+        moved "entries_moved",
+        drained "entries_drained",
+        dropped "evictions_dropped",
+        full "buffer_full",
+        entries_max,
+    }
 }
 
 impl Design for Bbb {
@@ -121,7 +123,7 @@ impl Design for Bbb {
         granularity: Granularity::Word,
         needs: Needs::Adr,
     };
-    const MODEL: Option<Model> = Some(Model::Visible);
+    const ORDERING: Ordering = Ordering { model: Some(Model::Visible), ..Ordering::NONE };
     type Params = BbbParams;
     type Rules = BbbRules;
     type Event = BbbEvent;
@@ -213,22 +215,13 @@ impl Design for Bbb {
         };
         let entries = setup.params.entries * cores;
         vec![
-            battery("bbPB entry (64 B line, 8 B address)", entries, "first-level cache"),
-            battery("store that waits for room", cores, "store queue"),
+            battery("bbPB entry (64 B line, 8 B address)", entries, AtCore("first-level cache")),
+            battery("store that waits for room", cores, AtCore("store queue")),
         ]
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("entries", counts.entries),
-            ("stores_merged", counts.merged),
-            ("entries_moved", counts.moved),
-            ("entries_drained", counts.drained),
-            ("evictions_dropped", counts.dropped),
-            ("buffer_full", counts.full),
-            ("entries_max", counts.entries_max),
-        ]
+        self.counts.list()
     }
 }
 

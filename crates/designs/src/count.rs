@@ -159,7 +159,6 @@ impl Log for Count {
         if self.number == 0 {
             self.number = cpu.peek(self.mark) + 1;
         }
-        self.writes.begin();
     }
 
     fn load(&mut self, at: Ptr, cpu: &mut impl Cpu) -> (u64, Cycle) {

@@ -14,9 +14,10 @@
 //! persistent memory alone, where the paper's know all.
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Store, Structure, Transfer,
+    Granularity, KeptBy, Load, Model, Needs, Ordering, Progress, Setup, Store, Structure, Transfer,
 };
 use model::device::Write;
 use model::image::PowerLoss;
@@ -130,20 +131,21 @@ pub enum DpoEvent {
     Synced(CoreId),
 }
 
-#[derive(Default)]
-struct Counts {
-    entries: u64,
-    merged: u64,
-    fences: u64,
-    after_read: u64,
-    after_write: u64,
-    by_filter: u64,
-    waits: u64,
-    answered: u64,
-    dropped: u64,
-    full: u64,
-    queue_full: u64,
-    entries_max: u64,
+model::counters! {
+    struct Counts {
+        entries,
+        merged "stores_merged",
+        fences,
+        after_read "dependences_after_read",
+        after_write "dependences_after_write",
+        by_filter "dependences_on_fences",
+        waits "waits_for_dependences",
+        answered "misses_answered",
+        dropped "evictions_dropped",
+        full "buffer_full",
+        queue_full,
+        entries_max,
+    }
 }
 
 /// The machine below this design.
@@ -160,10 +162,8 @@ impl Design for Dpo {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
-    const MODEL: Option<Model> = Some(Model::Epoch);
-    const HAS_FENCES: bool = true;
-    const HAS_FLUSHES: bool = false;
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { model: Some(Model::Epoch), fences: true, flushes: false, lines_leave: true };
     type Params = DpoParams;
     type Rules = DpoRules;
     type Event = DpoEvent;
@@ -326,21 +326,7 @@ impl Design for Dpo {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("entries", counts.entries),
-            ("stores_merged", counts.merged),
-            ("fences", counts.fences),
-            ("dependences_after_read", counts.after_read),
-            ("dependences_after_write", counts.after_write),
-            ("dependences_on_fences", counts.by_filter),
-            ("waits_for_dependences", counts.waits),
-            ("misses_answered", counts.answered),
-            ("evictions_dropped", counts.dropped),
-            ("buffer_full", counts.full),
-            ("queue_full", counts.queue_full),
-            ("entries_max", counts.entries_max),
-        ]
+        self.counts.list()
     }
 }
 
@@ -420,17 +406,18 @@ fn hardware(setup: &Setup<'_, Dpo>) -> Vec<Structure> {
     let queued = params.queue * u64::from(shape.controllers);
     let plain = Structure::new;
     let kept_by = if shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
-    let kept = |name, bits, count, place| plain(name, bits, count, place).kept(kept_by);
+    let kept = |name, bits, count, location| plain(name, bits, count, location).kept(kept_by);
     let (id, write) = (8 + 64, 64 * 8 + 58);
+    let (first_level, controller) = (AtCore("first level"), Elsewhere("memory controller"));
     vec![
-        kept("persist buffer entry: data (64 B), address", write, entries, "first level"),
-        kept("store that waits for room: data, address", write, cores, "store queue"),
-        kept("ordered write queue entry: data, address", write, queued, "memory controller"),
-        plain("persist buffer entry: type, Y, id", 1 + 1 + 64, entries, "first level"),
-        plain("persist buffer entry: dependence (core, id)", id, entries * cores, "first level"),
-        plain("Bloom filter of a fence", params.filter_bits, entries, "first level"),
-        plain("AccumDP: dependence (core, id)", id, cores * cores, "first level"),
-        plain("newest id that has drained", 64, cores * cores, "first level"),
-        plain("ordered write queue entry: type, id", 1 + id, queued, "memory controller"),
+        kept("persist buffer entry: data (64 B), address", write, entries, first_level),
+        kept("store that waits for room: data, address", write, cores, AtCore("store queue")),
+        kept("ordered write queue entry: data, address", write, queued, controller),
+        plain("persist buffer entry: type, Y, id", 1 + 1 + 64, entries, first_level),
+        plain("persist buffer entry: dependence (core, id)", id, entries * cores, first_level),
+        plain("Bloom filter of a fence", params.filter_bits, entries, first_level),
+        plain("AccumDP: dependence (core, id)", id, cores * cores, first_level),
+        plain("newest id that has drained", 64, cores * cores, first_level),
+        plain("ordered write queue entry: type, id", 1 + id, queued, controller),
     ]
 }

@@ -12,9 +12,10 @@
 //! each is a switch of [`HopsRules`].
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Store, Structure, Transfer,
+    Granularity, KeptBy, Load, Model, Needs, Ordering, Progress, Setup, Store, Structure, Transfer,
 };
 use model::device::Write;
 use model::image::PowerLoss;
@@ -132,18 +133,19 @@ pub enum HopsEvent {
     GoOn(CoreId),
 }
 
-#[derive(Default)]
-struct Counts {
-    entries: u64,
-    merged: u64,
-    epochs: u64,
-    after_read: u64,
-    after_write: u64,
-    waits: u64,
-    fills: u64,
-    dropped: u64,
-    full: u64,
-    entries_max: u64,
+model::counters! {
+    struct Counts {
+        entries,
+        merged "stores_merged",
+        epochs,
+        after_read "dependences_after_read",
+        after_write "dependences_after_write",
+        waits "waits_for_dependences",
+        fills "fills_stalled",
+        dropped "evictions_dropped",
+        full "buffer_full",
+        entries_max,
+    }
 }
 
 /// The machine below this design.
@@ -160,10 +162,8 @@ impl Design for Hops {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
-    const MODEL: Option<Model> = Some(Model::Epoch);
-    const HAS_FENCES: bool = true;
-    const HAS_FLUSHES: bool = false;
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { model: Some(Model::Epoch), fences: true, flushes: false, lines_leave: true };
     type Params = HopsParams;
     type Rules = HopsRules;
     type Event = HopsEvent;
@@ -341,19 +341,7 @@ impl Design for Hops {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("entries", counts.entries),
-            ("stores_merged", counts.merged),
-            ("epochs", counts.epochs),
-            ("dependences_after_read", counts.after_read),
-            ("dependences_after_write", counts.after_write),
-            ("waits_for_dependences", counts.waits),
-            ("fills_stalled", counts.fills),
-            ("evictions_dropped", counts.dropped),
-            ("buffer_full", counts.full),
-            ("entries_max", counts.entries_max),
-        ]
+        self.counts.list()
     }
 }
 
@@ -463,21 +451,26 @@ fn hardware(setup: &Setup<'_, Hops>) -> Vec<Structure> {
     let entries = setup.params.entries * cores;
     let plain = Structure::new;
     let kept_by = if setup.shape.caches_survive() { KeptBy::Battery } else { KeptBy::Nothing };
-    let kept = |name, bits, count, place| plain(name, bits, count, place).kept(kept_by);
+    let kept = |name, bits, count, location| plain(name, bits, count, location).kept(kept_by);
     let store = 64 * 8 + 58 + 64;
     let dependences = (entries + cores) * (cores - 1);
     let lines = setup.shape.config.llc.size / LINE_BYTES;
     let writer = 64 - u64::from(setup.shape.cores).leading_zeros();
     vec![
-        kept("persist buffer entry: data (64 B)", 64 * 8, entries, "first level"),
-        kept("persist buffer entry: address, byte mask", 58 + 64, entries, "first level"),
-        kept("store that waits for room: data, address, byte mask", store, cores, "store queue"),
-        plain("persist buffer entry: epoch", 64, entries, "first level"),
-        plain("dependence (core, epoch)", 8 + 64, dependences, "first level"),
-        plain("timestamp register", 64, cores, "first level"),
-        plain("copy of the global timestamp vector", 64 * cores, cores, "first level"),
-        plain("global timestamp", 64, cores, "last level"),
-        plain("buffered line (for a Bloom filter)", 58, entries, "last level"),
-        plain("last writer of a line", writer.into(), lines, "directory"),
+        kept("persist buffer entry: data (64 B)", 64 * 8, entries, AtCore("first level")),
+        kept("persist buffer entry: address, byte mask", 58 + 64, entries, AtCore("first level")),
+        kept(
+            "store that waits for room: data, address, byte mask",
+            store,
+            cores,
+            AtCore("store queue"),
+        ),
+        plain("persist buffer entry: epoch", 64, entries, AtCore("first level")),
+        plain("dependence (core, epoch)", 8 + 64, dependences, AtCore("first level")),
+        plain("timestamp register", 64, cores, AtCore("first level")),
+        plain("copy of the global timestamp vector", 64 * cores, cores, AtCore("first level")),
+        plain("global timestamp", 64, cores, Elsewhere("last level")),
+        plain("buffered line (for a Bloom filter)", 58, entries, Elsewhere("last level")),
+        plain("last writer of a line", writer.into(), lines, Elsewhere("directory")),
     ]
 }

@@ -14,6 +14,7 @@
 //! The rules are those of specs/ordering.md section 14. What the paper is silent about, as far as
 //! is known here, is decided in docs/fidelity/decisions.md.
 
+use model::design::Location::Elsewhere;
 use model::design::{
     Abort, Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Gasp, Granularity,
     KeptBy, Leave, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure, Tx,
@@ -149,16 +150,17 @@ pub enum Written {
     OverflowHome(u32),
 }
 
-#[derive(Default)]
-struct Counts {
-    cleaned: u64,
-    came_down: u64,
-    written_out: u64,
-    waited_for_home: u64,
-    overflowed: u64,
-    overflow_max: u64,
-    refetched: u64,
-    waited_for_id: u64,
+model::counters! {
+    struct Counts {
+        cleaned "lines_cleaned",
+        came_down "lines_came_down",
+        written_out "committed_written_out",
+        waited_for_home "versions_waited_for_home",
+        overflowed "lines_overflowed",
+        overflow_max,
+        refetched "overflow_refetched",
+        waited_for_id "begins_waited_for_id",
+    }
 }
 
 impl Design for Kiln {
@@ -283,17 +285,7 @@ impl Design for Kiln {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("lines_cleaned", counts.cleaned),
-            ("lines_came_down", counts.came_down),
-            ("committed_written_out", counts.written_out),
-            ("versions_waited_for_home", counts.waited_for_home),
-            ("lines_overflowed", counts.overflowed),
-            ("overflow_max", counts.overflow_max),
-            ("overflow_refetched", counts.refetched),
-            ("begins_waited_for_id", counts.waited_for_id),
-        ]
+        self.counts.list()
     }
 }
 
@@ -305,7 +297,7 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
     let private = cores * (config.l1d.size + config.l2.size) / LINE_BYTES;
     let id = u64::from(params.tx_ids.next_power_of_two().trailing_zeros().max(1));
     let cells = |name, bits, count| {
-        Structure::new(name, bits, count, "last-level cache").kept(KeptBy::Cells)
+        Structure::new(name, bits, count, Elsewhere("last-level cache")).kept(KeptBy::Cells)
     };
     let volatile = Structure::new;
     // A version in another way takes no line's place in the model: there may be one for each line.
@@ -329,12 +321,17 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
             overflow::room(shape, params.overflow_lines),
         ),
         cells("lengths of the tables", cells::LENGTHS_BITS, 1),
-        volatile("TxID and state of a line", id + 2, private, "first- and second-level caches"),
+        volatile(
+            "TxID and state of a line",
+            id + 2,
+            private,
+            Elsewhere("first- and second-level caches"),
+        ),
         volatile(
             "FIFO entry (TxID, line's place)",
             id + 16,
             private,
-            "first- and second-level caches",
+            Elsewhere("first- and second-level caches"),
         ),
     ]
 }

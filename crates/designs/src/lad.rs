@@ -17,6 +17,7 @@
 //! [`Memory::reserve`]: model::memory::Memory::reserve
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Leave,
     Needs, Progress, Setup, Store, Structure, Transfer, Tx,
@@ -159,18 +160,19 @@ pub enum LadEvent {
     Commit(CoreId, u8, u16),
 }
 
-#[derive(Default)]
-struct Counts {
-    left: u64,
-    prepared: u64,
-    replaced: u64,
-    committed: u64,
-    spilled: u64,
-    spilled_late: u64,
-    undo_dropped: u64,
-    room: u64,
-    pressed: u64,
-    anew: u64,
+model::counters! {
+    struct Counts {
+        left "lines_sent_on_leaving",
+        prepared "lines_prepared",
+        replaced "entries_replaced",
+        committed "entries_committed",
+        spilled "spills",
+        spilled_late "spills_committed_meanwhile",
+        pressed "spills_for_write_backs",
+        undo_dropped "undo_entries_dropped",
+        room "lines_waited_for_room",
+        anew "serials_begun_anew",
+    }
 }
 
 impl Design for Lad {
@@ -329,10 +331,11 @@ impl Design for Lad {
         let wpq = setup.shape.config.controller.wpq;
         let l1_lines = setup.shape.config.l1d.size / LINE_BYTES;
         let kept = |name, bits, count| {
-            Structure::new(name, bits, count, "memory controller").kept(KeptBy::Adr)
+            Structure::new(name, bits, count, Elsewhere("memory controller")).kept(KeptBy::Adr)
         };
-        let plain =
-            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
+        let plain = |name, bits, count| {
+            Structure::new(name, bits, count, AtCore("first-level cache controller"))
+        };
         let entry = LINE_BYTES * 8 + 40 + 8 + 16 + 1;
         let name = "queue entry (64 B, address, thread, number, speculative bit)";
         vec![
@@ -348,19 +351,7 @@ impl Design for Lad {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("lines_sent_on_leaving", counts.left),
-            ("lines_prepared", counts.prepared),
-            ("entries_replaced", counts.replaced),
-            ("entries_committed", counts.committed),
-            ("spills", counts.spilled),
-            ("spills_committed_meanwhile", counts.spilled_late),
-            ("spills_for_write_backs", counts.pressed),
-            ("undo_entries_dropped", counts.undo_dropped),
-            ("lines_waited_for_room", counts.room),
-            ("serials_begun_anew", counts.anew),
-        ]
+        self.counts.list()
     }
 }
 

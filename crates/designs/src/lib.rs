@@ -175,13 +175,13 @@ pub struct Order<'a> {
 pub const fn entry<S: System>() -> Entry {
     Entry {
         card: S::CARD,
-        model: S::Hardware::MODEL,
+        model: S::Hardware::ORDERING.model,
         stands_on: S::STANDS_ON,
         fields: S::Params::FIELDS,
         rules: S::Rules::RULES,
         needless: S::NEEDLESS,
         needless_with: S::NEEDLESS_WITH,
-        has_fences: S::Hardware::HAS_FENCES,
+        has_fences: S::Hardware::ORDERING.fences,
         migrates: S::Hardware::MIGRATES,
         revokes: S::Hardware::REVOKES,
         translates: S::Hardware::TRANSLATES,

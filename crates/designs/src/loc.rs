@@ -19,6 +19,7 @@
 
 use std::marker::PhantomData;
 
+use model::design::Location::Elsewhere;
 use model::design::{
     Abort, Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind,
     Fill, Gasp, Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure,
@@ -529,20 +530,25 @@ impl How {
         let entry = self.id_bits + 2 + 18 + 18 + (18 + 1) * later;
         let area = Area::new(shape, self.grouping);
         let mut structures = vec![
-            volatile("transaction id of a line, and whether it is old", id + 1, lines, "caches"),
-            volatile("window table entry", entry, self.sd * cores, "cache controller"),
+            volatile(
+                "transaction id of a line, and whether it is old",
+                id + 1,
+                lines,
+                Elsewhere("caches"),
+            ),
+            volatile("window table entry", entry, self.sd * cores, Elsewhere("cache controller")),
             volatile(
                 "redirect table entry (line, log slot)",
                 36 + 32,
                 area.blocks() * area.groups,
-                "memory controller",
+                Elsewhere("memory controller"),
             ),
-            volatile("metadata block of a group", 8 * 64, groups, "memory controller"),
-            volatile("log tail", 32, 1, "memory controller"),
+            volatile("metadata block of a group", 8 * 64, groups, Elsewhere("memory controller")),
+            volatile("log tail", 32, 1, Elsewhere("memory controller")),
         ];
         if self.grouping.in_burst {
             let name = "metadata of a log block (no new cells: those for error correction)";
-            let place = "memory, the lane for error correction";
+            let place = Elsewhere("memory, the lane for error correction");
             structures.push(Structure::new(name, 64, area.groups, place).kept(KeptBy::Cells));
         }
         structures

@@ -15,6 +15,7 @@
 //!
 //! The slides say that LOC and Kiln combine; how they do follows specs/ordering.md section 14.4.
 
+use model::design::Location::Elsewhere;
 use model::design::{
     Abort, Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind,
     Fill, Gasp, Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure,
@@ -168,21 +169,22 @@ pub enum LocKilnEvent {
     Retire(u64),
 }
 
-#[derive(Default)]
-struct Counts {
-    transactions: u64,
-    coalesced: u64,
-    lines: u64,
-    notes: u64,
-    drains: u64,
-    closure_max: u64,
-    durable_at_once_max: u64,
-    window_full: u64,
-    old_versions_max: u64,
-    overflowed_running: u64,
-    overflowed: u64,
-    overflow_max: u64,
-    refetched: u64,
+model::counters! {
+    struct Counts {
+        transactions "transactions_with_stores",
+        coalesced "lines_coalesced",
+        lines "lines_cleaned",
+        notes,
+        drains,
+        closure_max,
+        durable_at_once_max,
+        window_full,
+        old_versions_max,
+        overflowed_running "lines_overflowed_running",
+        overflowed "lines_overflowed",
+        overflow_max,
+        refetched "overflow_refetched",
+    }
 }
 
 impl Design for LocKiln {
@@ -322,22 +324,7 @@ impl Design for LocKiln {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("transactions_with_stores", counts.transactions),
-            ("lines_coalesced", counts.coalesced),
-            ("lines_cleaned", counts.lines),
-            ("notes", counts.notes),
-            ("drains", counts.drains),
-            ("closure_max", counts.closure_max),
-            ("durable_at_once_max", counts.durable_at_once_max),
-            ("window_full", counts.window_full),
-            ("old_versions_max", counts.old_versions_max),
-            ("lines_overflowed_running", counts.overflowed_running),
-            ("lines_overflowed", counts.overflowed),
-            ("overflow_max", counts.overflow_max),
-            ("overflow_refetched", counts.refetched),
-        ]
+        self.counts.list()
     }
 }
 
@@ -349,7 +336,7 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
     let private = cores * (config.l1d.size + config.l2.size) / LINE_BYTES;
     let window = params.sd * cores;
     let cells = |name, bits, count| {
-        Structure::new(name, bits, count, "last-level cache").kept(KeptBy::Cells)
+        Structure::new(name, bits, count, Elsewhere("last-level cache")).kept(KeptBy::Cells)
     };
     let volatile = Structure::new;
     let id = u64::from((2 * window).next_power_of_two().trailing_zeros());
@@ -369,7 +356,12 @@ fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
             overflow::room(shape, params.overflow_lines),
         ),
         cells("retired TxID, lengths of the tables", cells::REGISTER_BITS, 1),
-        volatile("TxID of a line, and whether it is old", id + 1, private, "caches above the last"),
-        volatile("window table entry", entry, window, "cache controller"),
+        volatile(
+            "TxID of a line, and whether it is old",
+            id + 1,
+            private,
+            Elsewhere("caches above the last"),
+        ),
+        volatile("window table entry", entry, window, Elsewhere("cache controller")),
     ]
 }

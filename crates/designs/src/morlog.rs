@@ -11,6 +11,7 @@
 
 use std::marker::PhantomData;
 
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind, Gasp,
     Granularity, KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
@@ -172,19 +173,20 @@ pub struct Morlog<S> {
     scheme: PhantomData<S>,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    entries: u64,
-    coalesced: u64,
-    deferred: u64,
-    redo_entries: u64,
-    redo_merged: u64,
-    redo_first: u64,
-    scanned: u64,
-    scans_held: u64,
-    forced: u64,
-    full: u64,
-    discarded: u64,
+model::counters! {
+    struct Counts {
+        entries "ur_entries",
+        coalesced "stores_coalesced",
+        deferred "stores_deferred",
+        redo_entries,
+        redo_merged "redo_entries_merged",
+        redo_first "redo_sent_before_entry",
+        scanned "words_scanned_at_commit",
+        forced "entries_sent_for_a_line",
+        full "ur_or_r_buffer_full",
+        discarded "silent_entries_discarded",
+        scans_held "commit_scans_held",
+    }
 }
 
 impl<S: Scheme> Design for Morlog<S> {
@@ -362,23 +364,11 @@ impl<S: Scheme> Design for Morlog<S> {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        let mut own = vec![
-            ("ur_entries", counts.entries),
-            ("stores_coalesced", counts.coalesced),
-            ("stores_deferred", counts.deferred),
-            ("redo_entries", counts.redo_entries),
-            ("redo_entries_merged", counts.redo_merged),
-            ("redo_sent_before_entry", counts.redo_first),
-            ("words_scanned_at_commit", counts.scanned),
-            ("entries_sent_for_a_line", counts.forced),
-            ("ur_or_r_buffer_full", counts.full),
-            ("silent_entries_discarded", counts.discarded),
-        ];
-        own.push(match S::DELAYED {
-            true => ("not_durable_max", self.delayed.pending_max),
-            false => ("commit_scans_held", counts.scans_held),
-        });
+        let mut own = self.counts.list();
+        if S::DELAYED {
+            own.retain(|(name, _)| *name != "commit_scans_held");
+            own.push(("not_durable_max", self.delayed.pending_max));
+        }
         let shared = [self.log.counts.list(), self.homes.counts.list(), self.scan.counts.list()];
         // MorLog's own buffers are the ones that fill, and not the log's.
         let shared = shared.concat().into_iter().filter(|(name, _)| *name != "log_buffer_full");
@@ -515,9 +505,9 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
     let cores = u64::from(shape.cores);
     let lines = shape.config.l1d.size / LINE_BYTES * cores;
     let at_core = |name, bytes: u64, count| {
-        Structure::new(name, 8 * bytes, count, "first-level cache controller")
+        Structure::new(name, 8 * bytes, count, AtCore("first-level cache controller"))
     };
-    let tag = |name, bits| Structure::new(name, bits, lines, "first-level tags");
+    let tag = |name, bits| Structure::new(name, bits, lines, AtCore("first-level tags"));
     let kept = |structure: Structure| match shape.caches_survive() {
         true => structure.kept(KeptBy::Battery),
         false => structure,
@@ -532,7 +522,7 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
     ];
     structures.extend(registers(shape));
     if shape.caches_survive() {
-        let place = "memory controller";
+        let place = Elsewhere("memory controller");
         let (bits, count) = (8 * LINE_BYTES, lines_under_way(setup) + 1);
         let name = "log line under way (kept because the caches are)";
         structures.push(Structure::new(name, bits, count, place).kept(KeptBy::Battery));

@@ -2,9 +2,10 @@
 //! and no ordering at all. Hardware with structures has a file of its own.
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Durability, Fence, FenceKind, Granularity, KeptBy, Model, Needs,
-    NoParams, NoRules, Progress, Setup, Structure,
+    NoParams, NoRules, Ordering, Progress, Setup, Structure,
 };
 use model::device::Write;
 use model::meters::Class;
@@ -83,9 +84,8 @@ model::rules! {
 
 impl Design for X86 {
     const CARD: Card = card("x86", "clwb and sfence", Needs::Nothing);
-    const MODEL: Option<Model> = Some(Model::Fenced);
-    const HAS_FENCES: bool = true;
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { model: Some(Model::Fenced), fences: true, flushes: true, lines_leave: true };
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = X86Rules;
@@ -131,7 +131,7 @@ model::rules! {
 
 impl Design for Eadr {
     const CARD: Card = card("eadr", "caches that survive", Needs::Eadr);
-    const MODEL: Option<Model> = Some(Model::Visible);
+    const ORDERING: Ordering = Ordering { model: Some(Model::Visible), ..Ordering::NONE };
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = EadrRules;
@@ -159,9 +159,9 @@ impl Design for Eadr {
             Structure::new(name, 8 * bytes, count, place).kept(KeptBy::Eadr)
         };
         vec![
-            cache("first-level data cache", config.l1d.size, cores, "first-level cache"),
-            cache("second-level cache", config.l2.size, cores, "second-level cache"),
-            cache("last-level cache", config.llc.size, 1, "last-level cache"),
+            cache("first-level data cache", config.l1d.size, cores, AtCore("first-level cache")),
+            cache("second-level cache", config.l2.size, cores, Elsewhere("second-level cache")),
+            cache("last-level cache", config.llc.size, 1, Elsewhere("last-level cache")),
         ]
     }
 }
@@ -172,8 +172,8 @@ pub struct Ideal;
 
 impl Design for Ideal {
     const CARD: Card = card("ideal", "free flushes and fences that do nothing", Needs::Nothing);
-    const MODEL: Option<Model> = Some(Model::Unordered);
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { model: Some(Model::Unordered), lines_leave: true, ..Ordering::NONE };
     const MIGRATES: bool = true;
     type Params = NoParams;
     type Rules = NoRules;

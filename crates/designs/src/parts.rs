@@ -10,6 +10,7 @@ pub mod area;
 pub mod coming;
 pub mod commits;
 pub mod corners;
+pub mod counters;
 pub mod fall_back;
 pub mod hardware;
 pub mod homes;

@@ -97,7 +97,6 @@ impl Log for Redo {
             let placed = cpu.peek(Word::of(self.base + PLACED));
             self.number = cpu.peek(Word::of(self.base)).max(placed) + 1;
         }
-        self.writes.begin();
     }
 
     fn load(&mut self, at: Ptr, cpu: &mut impl Cpu) -> (u64, Cycle) {

@@ -15,6 +15,7 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Granularity, Leave, Needs,
     Progress, Setup, Store, Structure, Transfer, Tx,
@@ -178,20 +179,21 @@ pub enum RedoLogEvent {
     Completed(CoreId, u64),
 }
 
-#[derive(Default)]
-struct Counts {
-    records: u64,
-    merged: u64,
-    buffer_evictions: u64,
-    wraps: u64,
-    listed: u64,
-    dropped: u64,
-    fetched_from_log: u64,
-    forced: u64,
-    dependences: u64,
-    full: u64,
-    held_complete: u64,
-    held_begin: u64,
+model::counters! {
+    struct Counts {
+        records,
+        merged "stores_merged",
+        buffer_evictions,
+        wraps "log_wraps",
+        listed "lines_in_overflow_list",
+        dropped "evictions_dropped",
+        fetched_from_log "fetches_from_log",
+        forced "forced_write_backs",
+        dependences,
+        full "write_back_buffers_full",
+        held_complete "completions_held",
+        held_begin "begins_held",
+    }
 }
 
 impl Design for RedoLog {
@@ -346,8 +348,9 @@ impl Design for RedoLog {
     fn hardware(setup: &Setup<'_, RedoLog>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
         let l1_lines = setup.shape.config.l1d.size / 64;
-        let volatile =
-            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
+        let volatile = |name, bits, count| {
+            Structure::new(name, bits, count, AtCore("first-level cache controller"))
+        };
         let entry = 42 + 8 + 512;
         vec![
             volatile(
@@ -362,26 +365,12 @@ impl Design for RedoLog {
                 "dropped line's entry (line, its words, where the log has them)",
                 36 + 8 * (1 + 32),
                 cores * setup.shape.log_bytes / LINE_BYTES,
-                "memory controller",
+                Elsewhere("memory controller"),
             ),
         ]
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("records", counts.records),
-            ("stores_merged", counts.merged),
-            ("buffer_evictions", counts.buffer_evictions),
-            ("log_wraps", counts.wraps),
-            ("lines_in_overflow_list", counts.listed),
-            ("evictions_dropped", counts.dropped),
-            ("fetches_from_log", counts.fetched_from_log),
-            ("forced_write_backs", counts.forced),
-            ("dependences", counts.dependences),
-            ("write_back_buffers_full", counts.full),
-            ("completions_held", counts.held_complete),
-            ("begins_held", counts.held_begin),
-        ]
+        self.counts.list()
     }
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fence, FenceKind, Fill, Gasp,
-    Granularity, KeptBy, Load, Model, Needs, Progress, Setup, Shape, Store, Structure, System,
-    Transfer, Tx, on_host_stack,
+    Granularity, KeptBy, Load, Model, Needs, Ordering, Progress, Setup, Shape, Store, Structure,
+    System, Transfer, Tx, on_host_stack,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
@@ -274,20 +274,13 @@ impl Design for Scripted {
     type Event = Token;
     type Library = Bare;
 
-    fn model(params: &ScriptParams) -> Option<Model> {
-        params.model
-    }
-
-    fn has_fences(params: &ScriptParams) -> bool {
-        params.instructions.fences
-    }
-
-    fn has_flushes(params: &ScriptParams) -> bool {
-        params.instructions.flushes
-    }
-
-    fn lines_leave(params: &ScriptParams) -> bool {
-        params.model.is_some()
+    fn ordering(params: &ScriptParams) -> Ordering {
+        Ordering {
+            model: params.model,
+            fences: params.instructions.fences,
+            flushes: params.instructions.flushes,
+            lines_leave: params.model.is_some(),
+        }
     }
 
     /// Whatever a model says of when a store counts, and without a model, too, a structure that

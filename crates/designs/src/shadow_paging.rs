@@ -17,9 +17,10 @@
 
 use std::collections::VecDeque;
 
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, Needs,
-    Progress, Setup, Store, Structure, Tx,
+    Ordering, Progress, Setup, Store, Structure, Tx,
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
@@ -27,6 +28,7 @@ use model::params::{Both, choice};
 use model::units::{CoreId, Cycle, Line, Page, PageMap, PerCore};
 
 use crate::parts::corners;
+use crate::parts::counters::insert_before;
 use crate::parts::fall_back::FallBack;
 use crate::parts::journal::Journal;
 use crate::parts::page_table::Frames;
@@ -165,17 +167,18 @@ pub enum ShadowEvent {
     TailMoved,
 }
 
-#[derive(Default)]
-struct Counts {
-    shadows: u64,
-    lines_copied: u64,
-    page_conflicts: u64,
-    fallbacks: u64,
-    waits_for_frame: u64,
-    frames_exhausted: u64,
-    frames_freed: u64,
-    commits_stalled: u64,
-    shootdowns: u64,
+model::counters! {
+    struct Counts {
+        shadows "pages_shadowed",
+        lines_copied,
+        page_conflicts,
+        fallbacks,
+        waits_for_frame,
+        frames_exhausted,
+        frames_freed,
+        shootdowns,
+        commits_stalled "groups_stalled",
+    }
 }
 
 /// A corner with much in the journal (ours).
@@ -207,8 +210,8 @@ impl Design for ShadowPaging {
     };
     const REVOKES: bool = true;
     const TRANSLATES: bool = true;
-    const HAS_FENCES: bool = true;
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { fences: true, flushes: true, lines_leave: true, ..Ordering::NONE };
     type Params = Both<ShadowParams, UndoParams>;
     type Rules = Both<ShadowRules, UndoRules>;
     type Event = ShadowEvent;
@@ -324,16 +327,16 @@ impl Design for ShadowPaging {
         vec![
             // As SSP's write-set buffer (36 bits of a page, a bit for each line), and 40 of the
             // shadow.
-            structure("shadow table", 36 + 40 + 64, params.write_set * cores, "core"),
+            structure("shadow table", 36 + 40 + 64, params.write_set * cores, AtCore("core")),
             // The updates of a commit come page by page, and are appended together.
             structure(
                 "update of a page of a commit (page, shadow)",
                 36 + 40,
                 params.write_set * cores,
-                "memory controller",
+                Elsewhere("memory controller"),
             ),
-            structure("free frame", 40, params.shadow_frames, "memory controller"),
-            structure("journal head and tail", 2 * 64, 1, "memory controller"),
+            structure("free frame", 40, params.shadow_frames, Elsewhere("memory controller")),
+            structure("journal head and tail", 2 * 64, 1, Elsewhere("memory controller")),
         ]
     }
 
@@ -350,20 +353,11 @@ impl Design for ShadowPaging {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("pages_shadowed", counts.shadows),
-            ("lines_copied", counts.lines_copied),
-            ("page_conflicts", counts.page_conflicts),
-            ("fallbacks", counts.fallbacks),
-            ("waits_for_frame", counts.waits_for_frame),
-            ("frames_exhausted", counts.frames_exhausted),
-            ("frames_freed", counts.frames_freed),
-            ("shootdowns", counts.shootdowns),
-            ("journal_wraps", self.journal.wraps),
-            ("groups_stalled", counts.commits_stalled),
-            ("checkpoints", self.journal.checkpoints),
-        ]
+        let mut counters = self.counts.list();
+        let wraps = [("journal_wraps", self.journal.wraps)];
+        insert_before("groups_stalled", &mut counters, &wraps);
+        counters.push(("checkpoints", self.journal.checkpoints));
+        counters
     }
 }
 

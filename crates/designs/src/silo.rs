@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
     Progress, Setup, Store, Structure, Tx,
@@ -235,21 +236,22 @@ pub enum SiloEvent {
     Heard(Line),
 }
 
-#[derive(Default)]
-struct Counts {
-    generated: u64,
-    ignored: u64,
-    merged: u64,
-    flush_bits: u64,
-    updates: u64,
-    discarded: u64,
-    overflows: u64,
-    superseded: u64,
-    held: u64,
-    delivered: u64,
-    refused: u64,
-    channel_full: u64,
-    logs_max: u64,
+model::counters! {
+    struct Counts {
+        generated "logs_generated",
+        ignored "logs_ignored",
+        merged "logs_merged",
+        flush_bits "flush_bits_set",
+        updates "in_place_updates",
+        discarded "logs_discarded",
+        overflows "overflow_batches",
+        superseded "logs_superseded",
+        held "evictions_held",
+        delivered "deliveries",
+        refused "deliveries_refused",
+        channel_full,
+        logs_max "logs_in_buffer_max",
+    }
 }
 
 impl Design for Silo {
@@ -403,15 +405,15 @@ impl Design for Silo {
     fn hardware(setup: &Setup<'_, Silo>) -> Vec<Structure> {
         let (entries, cores) = (setup.params.entries, u64::from(setup.shape.cores));
         let battery = |name, bits, count| {
-            Structure::new(name, bits, count, "memory controller").kept(KeptBy::Battery)
+            Structure::new(name, bits, count, Elsewhere("memory controller")).kept(KeptBy::Battery)
         };
         let plain = Structure::new;
         let mut structures = vec![
             battery("log buffer entry (26 B log, 8 B address)", 34 * 8, entries * cores),
             battery("log head and tail", 16 * 8, cores).kept(KeptBy::Adr),
-            plain("comparator", 64, entries * cores, "memory controller"),
-            plain("transaction id register", 16, cores, "first-level cache controller"),
-            plain("thread id", 8, cores, "first-level cache controller"),
+            plain("comparator", 64, entries * cores, Elsewhere("memory controller")),
+            plain("transaction id register", 16, cores, AtCore("first-level cache controller")),
+            plain("thread id", 8, cores, AtCore("first-level cache controller")),
         ];
         if setup.shape.caches_survive() {
             let logs = (setup.params.channel + 1) * cores;
@@ -421,22 +423,7 @@ impl Design for Silo {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("logs_generated", counts.generated),
-            ("logs_ignored", counts.ignored),
-            ("logs_merged", counts.merged),
-            ("flush_bits_set", counts.flush_bits),
-            ("in_place_updates", counts.updates),
-            ("logs_discarded", counts.discarded),
-            ("overflow_batches", counts.overflows),
-            ("logs_superseded", counts.superseded),
-            ("evictions_held", counts.held),
-            ("deliveries", counts.delivered),
-            ("deliveries_refused", counts.refused),
-            ("channel_full", counts.channel_full),
-            ("logs_in_buffer_max", counts.logs_max),
-        ]
+        self.counts.list()
     }
 }
 

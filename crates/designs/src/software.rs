@@ -247,7 +247,7 @@ macro_rules! pairings {
                     family: "software",
                     summary: concat!($($doc),+).trim_ascii(),
                     file: <$Log>::FILE,
-                    durability: durability(<$Order as Design>::MODEL),
+                    durability: durability(<$Order as Design>::ORDERING.model),
                     granularity: <$Log>::GRANULARITY,
                     needs: <$Order as Design>::CARD.needs,
                 };

@@ -19,9 +19,10 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, Needs,
-    Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
+    Ordering, Progress, Setup, Store, Structure, TlbEvict, TlbFill, Tx,
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
@@ -30,6 +31,7 @@ use model::params::{Both, choice};
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, Page, PerCore};
 
 use crate::parts::corners;
+use crate::parts::counters::insert_before;
 use crate::parts::fall_back::FallBack;
 use crate::parts::journal::{Journal, Record};
 use crate::parts::placed;
@@ -248,22 +250,23 @@ pub enum SspEvent {
     TailMoved,
 }
 
-#[derive(Default)]
-struct Counts {
-    tlb_misses: u64,
-    flips: u64,
-    line_conflicts: u64,
-    fallbacks: u64,
-    slots_exhausted: u64,
-    fills_without_slot: u64,
-    fills_delayed: u64,
-    waits_for_slot: u64,
-    queue_cancelled: u64,
-    groups_stalled: u64,
-    consolidations: u64,
-    copied_lines: u64,
-    swaps: u64,
-    post_hoc_cycles: u64,
+model::counters! {
+    struct Counts {
+        tlb_misses,
+        flips,
+        line_conflicts,
+        fallbacks,
+        slots_exhausted,
+        fills_without_slot,
+        fills_delayed,
+        waits_for_slot,
+        queue_cancelled "consolidations_cancelled",
+        consolidations,
+        copied_lines "lines_copied",
+        swaps "frames_swapped",
+        groups_stalled,
+        post_hoc_cycles,
+    }
 }
 
 impl Design for Ssp {
@@ -279,8 +282,8 @@ impl Design for Ssp {
     };
     const REVOKES: bool = true;
     const TRANSLATES: bool = true;
-    const HAS_FENCES: bool = true;
-    const LINES_LEAVE: bool = true;
+    const ORDERING: Ordering =
+        Ordering { fences: true, flushes: true, lines_leave: true, ..Ordering::NONE };
     type Params = Both<SspParams, UndoParams>;
     type Rules = Both<SspRules, UndoRules>;
     type Event = SspEvent;
@@ -407,21 +410,20 @@ impl Design for Ssp {
         // Section 4.3: 40 bits of PPN1 and the current bitmap; 36 of a page and the updated one.
         let (extension, written) = (40 + 64, 36 + 64);
         let pages = setup.params.first.write_set * cores;
-        let controller = "memory controller";
+        let (core, controller) = (AtCore("core"), Elsewhere("memory controller"));
         // The controller keeps the updates of a commit, which come page by page, until it appends
         // them all, and records of consolidations until a line of them is full. The SSP cache lies
         // in memory that the machine has anyway.
         let mut structures = vec![
-            volatile("first-level TLB extension", extension, config.tlb.entries * cores, "core"),
-            volatile("write-set buffer", written, pages, "core"),
+            volatile("first-level TLB extension", extension, config.tlb.entries * cores, core),
+            volatile("write-set buffer", written, pages, core),
             volatile("update of a page of a commit (PPN0, bitmap)", 40 + 64, pages, controller),
             volatile("journal buffer line", 8 * LINE_BYTES, 1, controller),
             volatile("journal head and tail", 2 * 64, 1, controller),
         ];
         if config.tlb.l2_entries > 0 {
             let entries = config.tlb.l2_entries * cores;
-            structures
-                .insert(1, volatile("second-level TLB extension", extension, entries, "core"));
+            structures.insert(1, volatile("second-level TLB extension", extension, entries, core));
         }
         structures
     }
@@ -433,26 +435,13 @@ impl Design for Ssp {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("tlb_misses", counts.tlb_misses),
-            ("flips", counts.flips),
-            ("line_conflicts", counts.line_conflicts),
-            ("fallbacks", counts.fallbacks),
-            ("slots_exhausted", counts.slots_exhausted),
-            ("fills_without_slot", counts.fills_without_slot),
-            ("fills_delayed", counts.fills_delayed),
-            ("waits_for_slot", counts.waits_for_slot),
-            ("consolidations_cancelled", counts.queue_cancelled),
-            ("consolidations", counts.consolidations),
-            ("lines_copied", counts.copied_lines),
-            ("frames_swapped", counts.swaps),
-            ("slots_reused", self.slots.reused),
-            ("journal_wraps", self.journal.wraps),
-            ("groups_stalled", counts.groups_stalled),
-            ("checkpoints", self.journal.checkpoints),
-            ("post_hoc_cycles", counts.post_hoc_cycles),
-        ]
+        let mut counters = self.counts.list();
+        let (slots, journal) = (&self.slots, &self.journal);
+        let wraps = [("slots_reused", slots.reused), ("journal_wraps", journal.wraps)];
+        insert_before("groups_stalled", &mut counters, &wraps);
+        let checkpoints = [("checkpoints", journal.checkpoints)];
+        insert_before("post_hoc_cycles", &mut counters, &checkpoints);
+        counters
     }
 }
 

@@ -13,7 +13,7 @@
 use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, TxId, Word};
+use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, TxId, Word, bits};
 use model::workload::{Flush, Ptr};
 
 use crate::parts::raise::log_size;
@@ -223,9 +223,9 @@ impl Log for SWal {
             return;
         }
         for (line, words, stored) in &self.copies {
-            for place in (0..8).filter(|place| stored >> place & 1 == 1) {
-                let address = line.address() + 8 * place as u64;
-                cpu.store(Ptr::to(address), words[place], u64::MAX);
+            for place in bits((*stored).into()) {
+                let address = line.address() + 8 * place;
+                cpu.store(Ptr::to(address), words[place as usize], u64::MAX);
             }
         }
         for (line, ..) in std::mem::take(&mut self.copies) {

@@ -14,6 +14,7 @@
 //! is there whole or not at all.
 
 use model::controller::Notify;
+use model::design::Location::AtCore;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Granularity, Needs, Progress, Setup,
     Shape, Store, Structure, Tx,
@@ -243,8 +244,9 @@ impl Design for Template {
 
     fn hardware(setup: &Setup<'_, Self>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
-        let volatile =
-            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
+        let volatile = |name, bits, count| {
+            Structure::new(name, bits, count, AtCore("first-level cache controller"))
+        };
         vec![
             volatile("log head, tail and mark", 3 * 48, cores),
             volatile("words that have a record", 45, 64 * cores),

@@ -64,7 +64,6 @@ pub struct Undo {
     bytes: u64,
     /// The number that the next mark will hold.
     number: u64,
-    in_transaction: bool,
     /// Lines logged in this transaction, in order of their entries.
     lines: Vec<Line>,
     logged: LineSet,
@@ -129,7 +128,6 @@ impl Log for Undo {
             base: shape.log_of(core),
             bytes: shape.log_bytes,
             number: 0,
-            in_transaction: false,
             lines: Vec::new(),
             logged: LineSet::default(),
         }
@@ -140,14 +138,13 @@ impl Log for Undo {
             // The library starts, and goes on from the mark that it finds.
             self.number = cpu.peek(Word::of(self.base)) + 1;
         }
-        debug_assert!(!self.in_transaction, "{tx:?} begins in another transaction");
-        self.in_transaction = true;
+        debug_assert!(self.lines.is_empty(), "{tx:?} begins in another transaction");
     }
 
     fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
         cpu.work(self.params.lookup);
         let line = Line::of(at.address);
-        if !self.in_transaction || !self.logged.insert(line) {
+        if !self.logged.insert(line) {
             return cpu.store(at, value, mask);
         }
         let mut old = [0; 8];
@@ -164,7 +161,6 @@ impl Log for Undo {
     }
 
     fn commit(&mut self, cpu: &mut impl Cpu) {
-        self.in_transaction = false;
         self.logged.clear();
         if self.lines.is_empty() {
             return;

@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 
 use model::controller::Notify;
+use model::design::Location::AtCore;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
     Progress, Setup, Store, Structure, Tx,
@@ -113,13 +114,14 @@ pub enum UndoLogEvent {
     Marked(CoreId, u64),
 }
 
-#[derive(Default)]
-struct Counts {
-    entries: u64,
-    forgotten: u64,
-    wraps: u64,
-    held: u64,
-    written_back: u64,
+model::counters! {
+    struct Counts {
+        entries,
+        forgotten "filter_overflows",
+        wraps "log_wraps",
+        held "evictions_held",
+        written_back "lines_written_back",
+    }
 }
 
 impl Design for UndoLog {
@@ -276,8 +278,9 @@ impl Design for UndoLog {
 
     fn hardware(setup: &Setup<'_, UndoLog>) -> Vec<Structure> {
         let cores = u64::from(setup.shape.cores);
-        let volatile =
-            |name, bits, count| Structure::new(name, bits, count, "first-level cache controller");
+        let volatile = |name, bits, count| {
+            Structure::new(name, bits, count, AtCore("first-level cache controller"))
+        };
         let mut structures = vec![
             volatile("filter of logged lines (line address)", 42, setup.params.entries * cores),
             volatile("log head and tail", 2 * 48, cores),
@@ -290,14 +293,7 @@ impl Design for UndoLog {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counts = &self.counts;
-        vec![
-            ("entries", counts.entries),
-            ("filter_overflows", counts.forgotten),
-            ("log_wraps", counts.wraps),
-            ("evictions_held", counts.held),
-            ("lines_written_back", counts.written_back),
-        ]
+        self.counts.list()
     }
 }
 

@@ -76,7 +76,6 @@ pub struct WriteSet {
     places: WordMap<usize>,
     /// Lines that are flushed as the log is truncated; empty in between.
     flushed: LineSet,
-    in_transaction: bool,
 }
 
 impl WriteSet {
@@ -87,13 +86,7 @@ impl WriteSet {
             writes: Vec::new(),
             places: WordMap::default(),
             flushed: LineSet::default(),
-            in_transaction: false,
         }
-    }
-
-    /// Begins a transaction.
-    pub fn begin(&mut self) {
-        self.in_transaction = true;
     }
 
     /// Whether there is nothing to write.
@@ -118,11 +111,8 @@ impl WriteSet {
         }
     }
 
-    /// Stores to a word. In a transaction the write set keeps the store.
+    /// Keeps a store of the transaction.
     pub fn store(&mut self, at: Ptr, value: u64, mask: u64, cpu: &mut impl Cpu) {
-        if !self.in_transaction {
-            return cpu.store(at, value, mask);
-        }
         cpu.work(self.lookup);
         let word = Word::of(at.address);
         if let Some(&place) = self.places.get(&word) {
@@ -138,7 +128,6 @@ impl WriteSet {
     /// Ends the loads and stores of the transaction. What it stored is still to be logged and
     /// placed.
     pub fn end(&mut self) {
-        self.in_transaction = false;
         self.places.clear();
     }
 

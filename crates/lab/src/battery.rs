@@ -2,11 +2,12 @@
 //! when the power fails, what energy that takes, and how large a store of it is.
 //!
 //! The model is BBB's (Alshboul et al., HPCA 2021), as Silo's evaluation uses it (specs/logging.md
-//! 1.10): a byte costs a constant that depends on whether it starts at a first-level cache; reading
-//! it out of SRAM (1 pJ) is left out. A store of energy has the shape of a cube, whose face is the
-//! area. Caches are charged for the share of them that is dirty, and everything else for all of it.
+//! 1.10): a byte costs a constant that depends on whether it starts at a core, from where it passes
+//! every level; reading it out of SRAM (1 pJ) is left out. A store of energy has the shape of a
+//! cube, whose face is the area. Caches are charged for the share of them that is dirty, and
+//! everything else for all of it.
 
-use model::card::{KeptBy, Structure};
+use model::card::{KeptBy, Location, Structure};
 use model::config::Energy;
 use model::design::Shape;
 use serde_json::{Value, json};
@@ -149,8 +150,10 @@ fn flushed(structures: &[Structure], energy: &Energy, adr: bool) -> (u64, f64) {
             KeptBy::Adr if adr => 1.0,
             KeptBy::Nothing | KeptBy::Adr | KeptBy::Cells => continue,
         };
-        let of_byte =
-            if structure.is_at_first_level() { energy.drain_l1 } else { energy.drain_llc };
+        let of_byte = match structure.location {
+            Location::AtCore(_) => energy.drain_l1,
+            Location::Elsewhere(_) => energy.drain_llc,
+        };
         bytes += structure.bytes();
         femtojoules += structure.bytes() as f64 * share * of_byte as f64;
     }
@@ -172,8 +175,11 @@ mod tests {
 
     use super::*;
 
-    fn structure(bytes: u64, place: &'static str, kept_by: KeptBy) -> Structure {
-        Structure { name: "a structure", bits: 8 * bytes, count: 1, place, kept_by }
+    const AT_CORE: Location = Location::AtCore("store queue");
+    const AT_CONTROLLER: Location = Location::Elsewhere("memory controller");
+
+    fn structure(bytes: u64, location: Location, kept_by: KeptBy) -> Structure {
+        Structure::new("a structure", 8 * bytes, 1, location).kept(kept_by)
     }
 
     /// A value as a table would print it: rounded to the digits of the published one.
@@ -199,7 +205,7 @@ mod tests {
     fn the_published_table_comes_out() {
         let energy = Config::default().energy;
         let of = |structures: &[Structure]| Battery::of(structures, &energy).expect("a battery");
-        let buffers = structure(8 * 32 * 64, "first-level cache", KeptBy::Battery);
+        let buffers = structure(8 * 32 * 64, AT_CORE, KeptBy::Battery);
         let [eadr, bbb, silo] = PUBLISHED.map(|(_, _, row)| row);
         same(&of(&[buffers]), &bbb, false);
         let shape = Shape::new(&machines::load("silo", &[]).expect("a machine").config, 8);
@@ -214,32 +220,32 @@ mod tests {
     #[test]
     fn what_a_battery_does_not_keep_costs_nothing() {
         let energy = Config::default().energy;
-        let volatile = structure(64, "memory controller", KeptBy::Nothing);
-        let queue = structure(64, "memory controller", KeptBy::Adr);
+        let volatile = structure(64, AT_CONTROLLER, KeptBy::Nothing);
+        let queue = structure(64, AT_CONTROLLER, KeptBy::Adr);
         assert_eq!(Battery::of(&[], &energy), None);
         let declared = [volatile, queue];
         assert_eq!(Battery::of(&declared, &energy), None);
         assert_eq!(flushed(&declared, &energy, false), (0, 0.0));
-        let kept = structure(64, "memory controller", KeptBy::Battery);
+        let kept = structure(64, AT_CONTROLLER, KeptBy::Battery);
         assert_eq!(flushed(&declared, &energy, true), flushed(&[kept], &energy, false));
     }
 
     #[test]
     fn a_byte_costs_what_the_machine_says() {
         let mut energy = Config::default().energy;
-        let at = |place, kept_by| [structure(1_000, place, kept_by)];
+        let at = |location, kept_by| [structure(1_000, location, kept_by)];
         let of = |structures: &[Structure], energy: &Energy| {
             let battery = Battery::of(structures, energy).expect("a battery");
             (battery.energy_uj, battery.supercap.mm3, battery.thin_film.mm3)
         };
         (energy.drain_l1, energy.drain_llc, energy.dirty) = (2_000_000, 1_000_000, 50);
-        let near = of(&at("first-level cache controller", KeptBy::Battery), &energy);
-        let far = of(&at("memory controller", KeptBy::Battery), &energy);
-        let cache = of(&at("last-level cache", KeptBy::Eadr), &energy);
+        let near = of(&at(AT_CORE, KeptBy::Battery), &energy);
+        let far = of(&at(AT_CONTROLLER, KeptBy::Battery), &energy);
+        let cache = of(&at(Location::Elsewhere("last-level cache"), KeptBy::Eadr), &energy);
         assert_eq!((near.0, far.0, cache.0), (2.0, 1.0, 0.5));
         // 3.6 joules are a milliwatt-hour: ten times as dense is a tenth of the volume.
         (energy.supercap, energy.thin_film) = (1_000, 10_000);
-        let (_, supercap, thin_film) = of(&at("memory controller", KeptBy::Battery), &energy);
+        let (_, supercap, thin_film) = of(&at(AT_CONTROLLER, KeptBy::Battery), &energy);
         assert!((supercap - 1e-3 / 3.6).abs() < 1e-12, "{supercap}");
         assert!((thin_film * 10.0 - supercap).abs() < 1e-12, "{thin_film}");
     }

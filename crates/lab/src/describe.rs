@@ -272,7 +272,7 @@ fn hardware(entry: &Entry, values: &[(String, u64)], shape: &Shape) -> Value {
                     / 8.0
                     / f64::from(shape.cores),
                 "domain": structure.kept_by.name(),
-                "where": structure.place,
+                "where": structure.location.name(),
             })
         })
         .collect();

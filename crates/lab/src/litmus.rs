@@ -27,6 +27,9 @@ use random::{Caught, Programs, Ran};
 use run::run_until;
 pub use run::{Found, run};
 
+/// The most threads of a test, and cores of a program: as many as the machine `tiny` has cores.
+const THREADS_MAX: u8 = 4;
+
 /// The tests that come with the simulator: the table of specs/ordering.md section 2, and four more.
 pub const TESTS: &[(&str, &str)] = &[
     ("two_stores.litmus", include_str!("../litmus/two_stores.litmus")),
@@ -102,7 +105,7 @@ impl Request {
         }
         let settings = settings::params(&owner, entry.fields, &said.design)?;
         let tiny = machines::load("tiny", &said.machine)?;
-        spec::keep_threads(entry, &tiny, random::CORES_MAX)?;
+        spec::keep_threads(entry, &tiny, THREADS_MAX)?;
         // Paths get the names that they have here, by which a run's own settings are compared with
         // them.
         let named = said.machine.into_iter();

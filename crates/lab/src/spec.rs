@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use model::checker::Examiner;
-use model::config::{Config, Domain};
+use model::config::{CORES_MAX, Config, Domain};
 use model::design::{Durability, Granularity, Needs, Shape};
 use model::script::Script;
 use model::units::LINE_BYTES;
@@ -368,9 +368,6 @@ impl Spec {
     }
 }
 
-/// The most cores that a machine can have: the directory has a bit for each.
-const CORES_MAX: u8 = 64;
-
 /// Returns how many cores the user asked for or, if the user did not say, the usual number, or all
 /// that the machine has.
 ///
@@ -422,7 +419,7 @@ pub fn keep_threads(
             ),
         }));
     }
-    if cores == CORES_MAX {
+    if u64::from(cores) == CORES_MAX {
         return Err(InputError::new(format!(
             "with core.migrate a thread moves to an idle core, and cores is {cores}; it must be \
              1 to {}",

@@ -12,7 +12,9 @@ use crate::memory::Memory;
 use crate::meters::Class;
 use crate::shape::Shape;
 use crate::tlb::Tlbs;
-use crate::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Page, PerCore, TxId, WORD_BYTES};
+use crate::units::{
+    CoreId, Cycle, LINE_BYTES, Line, LineData, Page, PerCore, TxId, WORD_BYTES, bits,
+};
 use crate::workload::{Flush, Stop};
 
 /// The machine below a design: caches, controllers, and the agenda for its timed events.
@@ -86,8 +88,7 @@ impl<E: Copy> Below<E> {
     /// ([`tlb_evict`](crate::design::Design::tlb_evict)). Returns whether any TLB had it.
     pub fn shoot_down(&mut self, page: Page, but: CoreId) -> bool {
         let holders = self.tlb_cores(page) & !(1 << but.0);
-        let cores = (0..self.shape.cores).filter(|core| holders >> core & 1 == 1);
-        cores.for_each(|core| self.tlbs.remove(CoreId(core), page));
+        bits(holders).for_each(|core| self.tlbs.remove(CoreId(core as u8), page));
         holders != 0
     }
 

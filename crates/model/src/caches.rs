@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use crate::contents::prefetch;
-use crate::units::{CoreId, Line, LineSet, PerCore};
+use crate::units::{CoreId, Line, LineSet, PerCore, bits};
 
 /// A private cache's state of a line, in the low bits of its tag.
 const SHARED: u64 = 1;
@@ -393,7 +393,7 @@ impl Caches {
         if others != 0 && (write || self.llc.is(at, OWNED)) {
             found = Found::Elsewhere(CoreId(others.trailing_zeros() as u8));
             let mut dirty = self.llc.is(at, DIRTY);
-            for other in bits(others) {
+            for other in cores(others) {
                 let modified = if write {
                     self.invalidate(other, line) == MODIFIED
                 } else {
@@ -428,7 +428,7 @@ impl Caches {
         }
         let victim = Line((out >> 2) - 1);
         let mut dirty = out & DIRTY != 0;
-        for core in bits(held_by) {
+        for core in cores(held_by) {
             dirty |= self.invalidate(core, victim) == MODIFIED;
         }
         Some((victim, dirty))
@@ -504,7 +504,7 @@ impl Caches {
         let Some(at) = self.llc.find(line) else { return false };
         let (sharers, mut dirty) = (self.llc.sharers[at], self.llc.is(at, DIRTY));
         self.llc.remove(at, line);
-        for core in bits(sharers) {
+        for core in cores(sharers) {
             dirty |= self.invalidate(core, line) == MODIFIED;
         }
         dirty
@@ -525,7 +525,7 @@ impl Caches {
     /// private level had changed bytes.
     fn clean_above(&mut self, at: usize, line: Line) -> bool {
         let mut changed = false;
-        for core in bits(self.llc.sharers[at]) {
+        for core in cores(self.llc.sharers[at]) {
             for cache in [&mut self.l1[core], &mut self.l2[core]] {
                 if let Some(entry) = cache.peek(line)
                     && *entry & STATE == MODIFIED
@@ -569,12 +569,8 @@ impl Caches {
     }
 }
 
-fn bits(mut mask: u64) -> impl Iterator<Item = CoreId> {
-    std::iter::from_fn(move || {
-        let bit = mask.trailing_zeros();
-        mask &= mask.wrapping_sub(1);
-        (bit < 64).then_some(CoreId(bit as u8))
-    })
+fn cores(mask: u64) -> impl Iterator<Item = CoreId> {
+    bits(mask).map(|bit| CoreId(bit as u8))
 }
 
 #[cfg(test)]

@@ -73,6 +73,27 @@ impl Model {
     }
 }
 
+/// What a design makes of the order of a program's stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ordering {
+    /// The order of stores that it promises, if it is ordering hardware.
+    pub model: Option<Model>,
+    /// Whether a fence is an instruction of this hardware, which dispatches like any other.
+    pub fences: bool,
+    /// Whether a flush is an instruction of this hardware.
+    pub flushes: bool,
+    /// Whether lines may reach memory without the design being told, as ordinary evictions do. What
+    /// could survive then changes with every store, and
+    /// [`could_be_durable`](crate::design::Design::could_be_durable) says what that is.
+    pub lines_leave: bool,
+}
+
+impl Ordering {
+    /// Of a design that is no ordering hardware, is told of every line and has no instructions.
+    pub const NONE: Ordering =
+        Ordering { model: None, fences: false, flushes: false, lines_leave: false };
+}
+
 /// What must survive a power failure for a design's guarantee to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
@@ -145,16 +166,16 @@ pub struct Structure {
     pub bits: u64,
     /// How many there are in the machine.
     pub count: u64,
-    /// Where it is; at a core's first level if it begins with `first-level cache`.
-    pub place: &'static str,
+    /// Where it is.
+    pub location: Location,
     /// What keeps it through a power failure.
     pub kept_by: KeptBy,
 }
 
 impl Structure {
     /// A structure that nothing keeps through a power failure.
-    pub fn new(name: &'static str, bits: u64, count: u64, place: &'static str) -> Structure {
-        Structure { name, bits, count, place, kept_by: KeptBy::Nothing }
+    pub fn new(name: &'static str, bits: u64, count: u64, location: Location) -> Structure {
+        Structure { name, bits, count, location, kept_by: KeptBy::Nothing }
     }
 
     /// The same, kept by something.
@@ -166,11 +187,33 @@ impl Structure {
     pub fn bytes(&self) -> u64 {
         (self.bits * self.count).div_ceil(8)
     }
+}
 
-    /// Whether it is at a core's first level, from where bytes pass every level on their way to
-    /// memory.
-    pub fn is_at_first_level(&self) -> bool {
-        self.place.starts_with("first-level cache")
+/// Where a structure is, by its name in reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// In a core or at its first level, from where bytes pass every level on their way to memory.
+    AtCore(&'static str),
+    /// Anywhere else.
+    Elsewhere(&'static str),
+}
+
+impl Location {
+    /// The location that a script calls by a name: at a core if that is `core`, `store queue` or
+    /// `first level`, or begins with `first-level`.
+    pub fn named(name: &'static str) -> Location {
+        let at_core = matches!(name, "core" | "store queue" | "first level");
+        if at_core || name.starts_with("first-level") {
+            Location::AtCore(name)
+        } else {
+            Location::Elsewhere(name)
+        }
+    }
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        let (Location::AtCore(name) | Location::Elsewhere(name)) = self;
+        name
     }
 }
 

@@ -109,6 +109,9 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const MAX_TIME: u64 = 100_000 * NS;
 
+/// The most cores that a machine can have: the directory has a bit for each.
+pub const CORES_MAX: u64 = 64;
+
 config! {
     /// The cores.
     core Core {
@@ -116,7 +119,8 @@ config! {
         model "model" [], Unit::Choice(&["window", "inorder"]), 0, 0..=1,
             "ours: the window core keeps ratios, specs/models.md A6";
         /// The most cores that a run may use.
-        cores_max "cores_max" ["cores"], Unit::Count, 64, 1..=64, "ours: the directory has 64 bits";
+        cores_max "cores_max" ["cores"], Unit::Count, CORES_MAX, 1..=CORES_MAX,
+            "ours: the directory has 64 bits";
         /// The frequency; a cycle is its inverse.
         frequency "clk_domain" ["frequency", "freq", "clock"], Unit::Frequency,
             2_000_000_000, 100_000_000..=10_000_000_000, "ours: a common server clock";
@@ -500,7 +504,7 @@ impl Config {
 
     /// Checks that the logs leave room for a heap.
     fn check_logs(&self) -> Result<(), (&'static str, String)> {
-        let cores = self.core.cores_max.min(64);
+        let cores = self.core.cores_max;
         let (log, capacity) = (self.pm.log / KIB, self.pm.capacity / KIB);
         if log * cores > capacity / 2 {
             return Err((

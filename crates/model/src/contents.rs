@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use memmap2::{MmapMut, MmapOptions};
 
-use crate::units::{DRAM_BASE, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word};
+use crate::units::{DRAM_BASE, LINE_BYTES, Line, LineData, PAGE_BYTES, Page, Word, bits};
 
 /// The bytes of one memory. They begin as zeros, or as what other contents hold, and a page of the
 /// host is taken only when a byte of it is written.
@@ -273,9 +273,7 @@ impl Contents {
 /// Returns the numbers of the bits that are set in a word of many, of which it is the one at
 /// `index`.
 fn ones(index: usize, word: u64) -> impl Iterator<Item = usize> {
-    let next = |left: &u64| Some(left & (left - 1)).filter(|&left| left != 0);
-    let lefts = std::iter::successors(Some(word).filter(|&word| word != 0), next);
-    lefts.map(move |left| 64 * index + left.trailing_zeros() as usize)
+    bits(word).map(move |bit| 64 * index + bit as usize)
 }
 
 /// Returns a new file in the host's memory that no one else can open.

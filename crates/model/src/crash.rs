@@ -77,7 +77,7 @@ pub enum Check {
     /// Transactions: after recovery, every one that was acknowledged is there, and no other in
     /// part.
     Transactions,
-    /// The order of stores ([`crate::design::Design::MODEL`]), in what the power failure left and
+    /// The order of stores ([`crate::design::Ordering::model`]), in what the power failure left and
     /// the hardware's own recovery made of it. The campaign is asked about an image in which words
     /// hold these values ([`Crashes::allowed`], [`Crashes::seen`]).
     Stores(Vec<(Word, u64)>),

@@ -12,7 +12,9 @@ use crate::units::{CoreId, Cycle, DRAM_BASE, Line, Page, TxId, WORD_BYTES, Word}
 use crate::workload::{Flush, Ptr};
 
 pub use crate::below::{Below, Gasp};
-pub use crate::card::{Card, Corner, Durability, Granularity, KeptBy, Model, Needs, Structure};
+pub use crate::card::{
+    Card, Corner, Durability, Granularity, KeptBy, Location, Model, Needs, Ordering, Structure,
+};
 pub use crate::hooks::{
     Abort, Claim, Claimed, Disposition, Evict, Fence, FenceKind, Fill, Leave, Load, Progress,
     Store, TlbEvict, TlbFill, Transfer, Tx,
@@ -40,16 +42,8 @@ pub trait Design: Sized + 'static {
     const NEEDLESS: &'static [(&'static str, &'static str)] = &[];
     /// Rules that it does not need under certain choices of a parameter.
     const NEEDLESS_WITH: &'static [NeedlessWith] = &[];
-    /// The order of stores that it promises, if it is ordering hardware.
-    const MODEL: Option<Model> = None;
-    /// Whether a fence is an instruction of this hardware, which dispatches like any other.
-    const HAS_FENCES: bool = false;
-    /// Whether a flush is an instruction of this hardware.
-    const HAS_FLUSHES: bool = Self::HAS_FENCES;
-    /// Whether lines may reach memory without the design being told, as ordinary evictions do. What
-    /// could survive then changes with every store, and
-    /// [`could_be_durable`](Design::could_be_durable) says what that is.
-    const LINES_LEAVE: bool = false;
+    /// What it makes of the order of stores.
+    const ORDERING: Ordering = Ordering::NONE;
     /// Whether it wants to be told of lines that leave a core's first level ([`Design::leave`]).
     const WATCHES_L1: bool = false;
     /// Whether it wants to be told of changed lines that move from a core's second level to the
@@ -77,34 +71,16 @@ pub trait Design: Sized + 'static {
     /// What runs on the core itself: [`Bare`] for a design that is all hardware.
     type Library: Library<Self>;
 
-    /// The order of stores that it promises with these parameters: [`Design::MODEL`], unless the
+    /// What it makes of the order of stores with these parameters: [`Design::ORDERING`], unless the
     /// design is read from a file.
-    fn model(_params: &Self::Params) -> Option<Model> {
-        Self::MODEL
-    }
-
-    /// Whether a fence is an instruction with these parameters: [`Design::HAS_FENCES`], unless the
-    /// design is read from a file.
-    fn has_fences(_params: &Self::Params) -> bool {
-        Self::HAS_FENCES
-    }
-
-    /// Whether a flush is an instruction with these parameters: [`Design::HAS_FLUSHES`], unless the
-    /// design is read from a file.
-    fn has_flushes(_params: &Self::Params) -> bool {
-        Self::HAS_FLUSHES
-    }
-
-    /// Whether lines may reach memory without the design being told: [`Design::LINES_LEAVE`],
-    /// unless the design is read from a file.
-    fn lines_leave(_params: &Self::Params) -> bool {
-        Self::LINES_LEAVE
+    fn ordering(_params: &Self::Params) -> Ordering {
+        Self::ORDERING
     }
 
     /// Whether a store may survive from the moment at which [`store`](Design::store) is called. A
     /// crash campaign then cuts the power before each store.
     fn stores_survive(setup: &Setup<'_, Self>) -> bool {
-        Self::model(setup.params) == Some(Model::Visible)
+        Self::ordering(setup.params).model == Some(Model::Visible)
     }
 
     /// Makes the design for a machine that is switched on for the first time.

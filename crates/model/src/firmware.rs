@@ -58,7 +58,7 @@ impl<S: System> Firmware for Fixed<S> {
     }
 
     fn model(&self) -> Option<Model> {
-        S::Hardware::model(self.of_hardware().params)
+        S::Hardware::ordering(self.of_hardware().params).model
     }
 
     fn hardware(&self) -> Vec<Structure> {

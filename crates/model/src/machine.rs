@@ -139,7 +139,7 @@ impl CutBefore {
     fn on<D: Design>(setup: &Setup<'_, D>) -> CutBefore {
         match D::stores_survive(setup) || setup.shape.caches_survive() {
             true => CutBefore::Every,
-            false if D::lines_leave(setup.params) => CutBefore::Again,
+            false if D::ordering(setup.params).lines_leave => CutBefore::Again,
             false => CutBefore::None,
         }
     }
@@ -203,8 +203,8 @@ impl<D: Design> Machine<D> {
             cores: PerCore::new(cores, |_| CoreState::new(config)),
             locks: Locks::default(),
             turns: Turns::default(),
-            has_fences: D::has_fences(setup.params),
-            has_flushes: D::has_flushes(setup.params),
+            has_fences: D::ordering(setup.params).fences,
+            has_flushes: D::ordering(setup.params).flushes,
             circles: None,
             probe: None,
             turn_limit: 0,

@@ -1,4 +1,5 @@
-//! Parameters and rules, declared once: the struct, its defaults, its limits and its documentation.
+//! Parameters, rules and counters, declared once: the struct, its defaults, its limits and its
+//! documentation.
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
@@ -210,6 +211,31 @@ macro_rules! rules {
             }
         }
     };
+}
+
+/// Declares a struct of counters that begin at 0: `field,`, or `field "name",` if reports call it
+/// by another name. Its `list` has them by name, in order of declaration.
+#[macro_export]
+macro_rules! counters {
+    ($(#[doc = $about:literal])* $vis:vis struct $Counts:ident {
+        $($field:ident $($name:literal)?,)*
+    }) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Copy, Debug, Default)]
+        $vis struct $Counts {
+            $(#[doc = concat!("The counter `", $crate::counters!(@name $field $($name)?), "`.")]
+            $vis $field: u64,)*
+        }
+
+        impl $Counts {
+            /// The counts by name.
+            $vis fn list(&self) -> Vec<(&'static str, u64)> {
+                vec![$(($crate::counters!(@name $field $($name)?), self.$field),)*]
+            }
+        }
+    };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $name:literal) => { $name };
 }
 
 const NO_FIELD: Field =

@@ -122,6 +122,16 @@ impl Word {
     }
 }
 
+/// Returns the numbers of the bits that are set in a mask, the lowest first.
+#[inline]
+pub fn bits(mut mask: u64) -> impl Iterator<Item = u64> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (bit < u64::BITS).then_some(u64::from(bit))
+    })
+}
+
 /// Fills a byte for each bit that is set: a mask of a word's bytes becomes one of its bits, and a
 /// mask of a line's words becomes one of its bytes.
 #[inline]
@@ -294,5 +304,13 @@ mod tests {
             let full = |place: usize| if bits >> place & 1 == 1 { 0xff } else { 0 };
             assert!((0..8).all(|place| bytes[place] == full(place)), "{bits:#x}: {bytes:x?}");
         }
+    }
+
+    #[test]
+    fn bits_come_in_ascending_order() {
+        let of = |mask| bits(mask).collect::<Vec<_>>();
+        assert_eq!(of(0), []);
+        assert_eq!(of(1 << 63 | 0b1010), [1, 3, 63]);
+        assert_eq!(of(u64::MAX), (0..64).collect::<Vec<_>>());
     }
 }

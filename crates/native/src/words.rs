@@ -10,23 +10,12 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $Word { $($(#[doc = $doc])+ $Value,)+ }
 
-        impl $Word {
-            /// All values, in order of declaration.
-            pub const ALL: &'static [$Word] = &[$($Word::$Value,)+];
-
-            /// The name, as on the command line.
-            pub fn name(self) -> &'static str {
-                match self { $($Word::$Value => $name,)+ }
-            }
-        }
-
         impl Word for $Word {
             const KIND: &'static str = $kind;
-            fn all() -> &'static [$Word] {
-                $Word::ALL
-            }
-            fn called(self) -> &'static str {
-                self.name()
+            const ALL: &'static [$Word] = &[$($Word::$Value,)+];
+
+            fn name(self) -> &'static str {
+                match self { $($Word::$Value => $name,)+ }
             }
         }
     };
@@ -36,10 +25,11 @@ macro_rules! words {
 pub trait Word: Copy + 'static {
     /// The name of its kind, for error messages.
     const KIND: &'static str;
-    /// All words of this kind.
-    fn all() -> &'static [Self];
+    /// All words of this kind, in order of declaration.
+    const ALL: &'static [Self];
+
     /// The name, as on the command line.
-    fn called(self) -> &'static str;
+    fn name(self) -> &'static str;
 }
 
 words! {

@@ -5,7 +5,7 @@
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
-use native::words::{Array, ENTRIES, Fence, Logging, Values, Variant};
+use native::words::{Array, ENTRIES, Fence, Logging, Values, Variant, Word};
 use native::x86_64::loops::{Kind, select};
 
 /// The most bytes of a loop.

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use native::words::{Array, ENTRIES, Fence, Logging, Values, Variant};
+use native::words::{Array, ENTRIES, Fence, Logging, Values, Variant, Word};
 use native::x86_64::features::Features;
 use native::x86_64::instructions::SourceState;
 use native::x86_64::loops::{Kind, OwnLine, Walk, select, stride};

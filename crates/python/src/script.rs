@@ -19,7 +19,7 @@ use lab::InputError;
 use lab::scripts::RAISES;
 use lab::scripts::scripted::ordering::LogName;
 use lab::scripts::scripted::{self, About, Given, Hooks, Instructions, Script, decline, raise};
-use model::design::{Card, Durability, Granularity, KeptBy, Model, Needs, Structure};
+use model::design::{Card, Durability, Granularity, KeptBy, Location, Model, Needs, Structure};
 use model::image::{Image, PowerLoss};
 use model::params::Field;
 use model::units::CoreId;
@@ -463,7 +463,7 @@ impl PyScript {
             name: interned(&name),
             bits,
             count,
-            place: interned(&place),
+            location: Location::named(interned(&place)),
             kept_by: match kept_by.as_str() {
                 "adr" => KeptBy::Adr,
                 "battery" => KeptBy::Battery,

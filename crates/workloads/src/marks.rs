@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use model::image::Image;
 use model::params::Params;
-use model::units::{CoreId, LINE_BYTES, Line, WORD_BYTES};
+use model::units::{CoreId, LINE_BYTES, Line, WORD_BYTES, bits};
 use model::workload::{Pm, Ptr, Site};
 
 use crate::heap::{Alignment, GRAIN_BYTES, Heap};
@@ -114,13 +114,10 @@ impl Part {
         let mut marked = Vec::new();
         for line in (self.start..self.blocks.start).step_by(LINE_BYTES as usize).map(Line::of) {
             for (index, bytes) in (0..).zip(image.line(line).chunks_exact(8)) {
-                let mut bits = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+                let mask = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
                 let word = line.address() - self.start + index * WORD_BYTES;
-                while bits != 0 {
-                    let grain = word * 8 + u64::from(bits.trailing_zeros());
-                    marked.push(self.start + grain * GRAIN_BYTES);
-                    bits &= bits - 1;
-                }
+                let grains = bits(mask).map(|bit| word * 8 + bit);
+                marked.extend(grains.map(|grain| self.start + grain * GRAIN_BYTES));
             }
         }
         marked

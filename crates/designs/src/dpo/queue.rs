@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use model::device::Write;
-use model::units::CoreId;
+use model::units::{CoreId, bits};
 
 use super::DpoRules;
 
@@ -139,8 +139,8 @@ impl Queue {
                     if alone {
                         marker.reported = marker.done;
                     } else {
-                        let own = (0..self.controllers).filter(|one| news >> one & 1 == 1);
-                        found.reports.extend(own.map(|one| (*core, *id, one)));
+                        let own = bits(news).map(|one| (*core, *id, one as u8));
+                        found.reports.extend(own);
                     }
                     if rules.keep_markers {
                         open &= match rules.all_controllers_report {

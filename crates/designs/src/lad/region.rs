@@ -16,7 +16,7 @@ use model::design::{Gasp, Setup, Shape};
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::units::{CoreId, LINE_BYTES, Line, LineData, PerCore, WORD_BYTES, Word};
+use model::units::{CoreId, LINE_BYTES, Line, LineData, PerCore, WORD_BYTES, Word, bits};
 
 use super::{Entry, Lad, LadParams};
 
@@ -215,8 +215,8 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Lad>) -> Result<(), Powe
             entries.push(Saved::of(tag, controller, image.bytes(at + WORD_BYTES), 0));
         }
         let valid = |part: u64| {
-            let [bits] = image.bytes(region.valid(controller) + part);
-            (0..8).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| 8 * part + bit)
+            let [valid] = image.bytes(region.valid(controller) + part);
+            bits(valid.into()).map(move |bit| 8 * part + bit)
         };
         let slots = (0..region.slots.div_ceil(8)).flat_map(valid);
         for slot in slots.filter(|slot| *slot < region.slots) {

@@ -71,26 +71,27 @@ pub(super) struct Current {
     pub(super) receipt: Option<usize>,
 }
 
-#[derive(Default)]
-pub(super) struct Counts {
-    pub(super) transactions: u64,
-    pub(super) coalesced: u64,
-    pub(super) log_blocks: u64,
-    pub(super) log_notes: u64,
-    pub(super) groups: u64,
-    pub(super) drains: u64,
-    pub(super) closure_max: u64,
-    pub(super) durable_at_once_max: u64,
-    pub(super) window_full: u64,
-    pub(super) log_full: u64,
-    pub(super) aborts_logged: u64,
-    pub(super) evicted_running: u64,
-    pub(super) evicted_ended: u64,
-    pub(super) redirected: u64,
-    pub(super) checkpoints: u64,
-    pub(super) truncations: u64,
-    pub(super) wraps: u64,
-    pub(super) id_wraps: u64,
+model::counters! {
+    pub(super) struct Counts {
+        transactions "transactions_with_stores",
+        log_blocks,
+        log_notes,
+        groups "log_groups",
+        drains,
+        durable_at_once_max,
+        window_full,
+        log_full,
+        aborts_logged,
+        evicted_running,
+        redirected "reads_redirected",
+        checkpoints "checkpoint_writes",
+        truncations,
+        wraps "log_wraps",
+        id_wraps,
+        coalesced "blocks_coalesced",
+        closure_max,
+        evicted_ended,
+    }
 }
 
 impl Engine {
@@ -314,33 +315,15 @@ impl Engine {
     }
 }
 
+/// Counts of what happens only with speculation: without it nothing is absorbed, kept or drained
+/// with others.
+const SPECULATIVE: [&str; 3] = ["blocks_coalesced", "closure_max", "evicted_ended"];
+
 impl Counts {
-    /// The counts by name. Without speculation nothing is absorbed, kept or drained with others.
+    /// The counts by name, of what can happen.
     pub(super) fn all(&self, speculative: bool) -> Vec<(&'static str, u64)> {
-        let mut counts = vec![
-            ("transactions_with_stores", self.transactions),
-            ("log_blocks", self.log_blocks),
-            ("log_notes", self.log_notes),
-            ("log_groups", self.groups),
-            ("drains", self.drains),
-            ("durable_at_once_max", self.durable_at_once_max),
-            ("window_full", self.window_full),
-            ("log_full", self.log_full),
-            ("aborts_logged", self.aborts_logged),
-            ("evicted_running", self.evicted_running),
-            ("reads_redirected", self.redirected),
-            ("checkpoint_writes", self.checkpoints),
-            ("truncations", self.truncations),
-            ("log_wraps", self.wraps),
-            ("id_wraps", self.id_wraps),
-        ];
-        if speculative {
-            counts.extend([
-                ("blocks_coalesced", self.coalesced),
-                ("closure_max", self.closure_max),
-                ("evicted_ended", self.evicted_ended),
-            ]);
-        }
+        let mut counts = self.list();
+        counts.retain(|(name, _)| speculative || !SPECULATIVE.contains(name));
         counts
     }
 }

@@ -34,22 +34,12 @@ struct Held {
     notify: LogEvent,
 }
 
-/// The counts of data lines.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HomeCounts {
-    evictions_held: u64,
-    write_backs: u64,
-    write_backs_held: u64,
-}
-
-impl HomeCounts {
-    /// The counts by name.
-    pub fn list(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("evictions_held", self.evictions_held),
-            ("lines_forced", self.write_backs),
-            ("lines_forced_held", self.write_backs_held),
-        ]
+model::counters! {
+    /// The counts of data lines.
+    pub struct HomeCounts {
+        evictions_held,
+        write_backs "lines_forced",
+        write_backs_held "lines_forced_held",
     }
 }
 

@@ -68,30 +68,16 @@ pub struct Log {
     pub counts: LogCounts,
 }
 
-/// The counts of a log.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LogCounts {
-    records: u64,
-    commits: u64,
-    wraps: u64,
-    buffer_full: u64,
-    ring_full: u64,
-    sent_in_part: u64,
-    passes_held: u64,
-}
-
-impl LogCounts {
-    /// The counts by name.
-    pub fn list(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("log_records", self.records),
-            ("commit_records", self.commits),
-            ("log_wraps", self.wraps),
-            ("log_buffer_full", self.buffer_full),
-            ("log_ring_full", self.ring_full),
-            ("log_lines_sent_in_part", self.sent_in_part),
-            ("log_passes_held", self.passes_held),
-        ]
+model::counters! {
+    /// The counts of a log.
+    pub struct LogCounts {
+        records "log_records",
+        commits "commit_records",
+        wraps "log_wraps",
+        buffer_full "log_buffer_full",
+        ring_full "log_ring_full",
+        sent_in_part "log_lines_sent_in_part",
+        passes_held "log_passes_held",
     }
 }
 

@@ -5,6 +5,7 @@
 //! still flagged. When controllers have accepted these, and every line that was evicted before,
 //! nothing needs the records that the log had when the scan before began.
 
+use model::design::Location::Elsewhere;
 use model::design::{Below, Shape, Structure};
 use model::units::{Cycle, LINE_BYTES, Line, LineSet};
 
@@ -41,22 +42,12 @@ enum Stage {
     Waiting(u64),
 }
 
-/// The counts of a scanner.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ScanCounts {
-    scans: u64,
-    urgent: u64,
-    truncations: u64,
-}
-
-impl ScanCounts {
-    /// The counts by name.
-    pub fn list(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("scans", self.scans),
-            ("scans_for_room", self.urgent),
-            ("log_truncations", self.truncations),
-        ]
+model::counters! {
+    /// The counts of a scanner.
+    pub struct ScanCounts {
+        scans,
+        urgent "scans_for_room",
+        truncations "log_truncations",
     }
 }
 
@@ -210,7 +201,7 @@ pub fn fwb_bits(shape: &Shape) -> Structure {
     let lines = |bytes: u64| bytes / LINE_BYTES;
     let private = lines(config.l1d.size) + lines(config.l2.size);
     let count = private * u64::from(shape.cores) + lines(config.llc.size);
-    Structure::new("fwb bit", 1, count, "tags of all caches")
+    Structure::new("fwb bit", 1, count, Elsewhere("tags of all caches"))
 }
 
 #[cfg(test)]

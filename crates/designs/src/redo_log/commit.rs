@@ -2,7 +2,7 @@
 
 use model::controller::Notify;
 use model::design::Below;
-use model::units::{CoreId, Cycle, LINE_WORDS, Line};
+use model::units::{CoreId, Cycle, LINE_WORDS, Line, bits};
 
 use super::record::{self, Record};
 use super::{COMMIT, Ended, Owner, RedoLog, RedoLogEvent, Stage};
@@ -58,8 +58,7 @@ impl RedoLog {
             && let Some(owner) = self.lines.get_mut(&line).filter(|owner| owner.core == core)
         {
             owner.words |= words;
-            let places = (0..LINE_WORDS).filter(|place| words >> place & 1 == 1);
-            for (word, place) in (at + 1..).zip(places) {
+            for (word, place) in (at + 1..).zip(bits(words.into())) {
                 owner.logged[place as usize] = word;
             }
         }

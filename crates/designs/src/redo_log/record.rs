@@ -15,7 +15,7 @@
 use model::contents::View;
 use model::design::Setup;
 use model::image::{Image, PowerLoss, put_word};
-use model::units::{CoreId, LINE_BYTES, LINE_WORDS, Line, LineData, Word};
+use model::units::{CoreId, LINE_BYTES, LINE_WORDS, Line, LineData, Word, bits};
 
 use super::{COMMIT, COMPLETE, RedoLog};
 use crate::parts::area::Area;
@@ -104,7 +104,7 @@ impl Pending {
             match record {
                 Some(Record::Redo(line, words)) if line.address() < setup.shape.log_base => {
                     let (mut data, mut mask) = ([0; LINE_BYTES as usize], 0);
-                    for place in (0..LINE_WORDS).filter(|place| words >> place & 1 == 1) {
+                    for place in bits(words.into()) {
                         let word = Word(line.first_word().0 + place);
                         put_word(&mut data, word, image.word(area.word(at)));
                         mask |= word.mask();

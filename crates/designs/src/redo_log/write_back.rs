@@ -4,7 +4,7 @@ use model::controller::Notify;
 use model::design::Below;
 use model::device::Write;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, LINE_WORDS, Line, spread};
+use model::units::{CoreId, Cycle, Line, bits, spread};
 
 use super::{COMPLETE, Owner, RedoLog, RedoLogEvent, Stage};
 
@@ -91,9 +91,9 @@ impl RedoLog {
     /// when the last of those is there.
     fn read_log(&self, owner: &Owner, at: Cycle, below: &mut Below<RedoLogEvent>) -> Cycle {
         let area = &self.cores[owner.core].area;
-        let places = (0..LINE_WORDS as usize).filter(|place| owner.words >> place & 1 == 1);
+        let places = bits(owner.words.into());
         let mut lines: Vec<Line> =
-            places.map(|place| area.word(owner.logged[place]).line()).collect();
+            places.map(|place| area.word(owner.logged[place as usize]).line()).collect();
         lines.sort_unstable();
         lines.dedup();
         lines.into_iter().map(|line| below.memory.read(at, line)).max().unwrap_or(at)

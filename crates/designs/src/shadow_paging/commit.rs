@@ -4,7 +4,7 @@
 use model::controller::Notify;
 use model::design::{Below, Progress, Tx};
 use model::meters::Class;
-use model::units::{CoreId, Cycle, Line, PAGE_LINES, Page};
+use model::units::{CoreId, Cycle, Line, Page, bits};
 
 use crate::parts::journal::Record;
 use crate::parts::page_table::PageTable;
@@ -63,8 +63,7 @@ impl ShadowPaging {
         let mut at = tx.stored;
         for &page in &pages {
             let shadow = self.shadows[&page];
-            let stored = (0..PAGE_LINES).filter(|place| shadow.stored >> place & 1 == 1);
-            for place in stored {
+            for place in bits(shadow.stored) {
                 self.write_back(core, page.line(place), at, below);
                 at += 1;
             }
@@ -216,7 +215,7 @@ impl ShadowPaging {
         let running = self.running[core].end();
         for &page in &running.pages {
             let Some(shadow) = self.shadows.remove(&page) else { continue };
-            for place in (0..PAGE_LINES).filter(|place| shadow.stored >> place & 1 == 1) {
+            for place in bits(shadow.stored) {
                 below.caches.take_out(page.line(place));
             }
             self.free.push_back(shadow.frame);

@@ -4,7 +4,7 @@ use model::controller::Notify;
 use model::design::{Below, Claim, Claimed, Store};
 use model::device::Write;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, Line, PAGE_LINES, Page};
+use model::units::{CoreId, Cycle, Line, Page, bits};
 
 use crate::parts::waits::For;
 use crate::shadow_paging::{Frame, ShadowEvent, ShadowPaging};
@@ -122,7 +122,7 @@ impl ShadowPaging {
             false => Notify::Nobody,
         };
         let (mut asked, mut done) = (at, at);
-        for place in (0..PAGE_LINES).filter(|place| lines >> place & 1 == 1) {
+        for place in bits(lines) {
             let line = page.line(place);
             let read = match below.caches.holds(line) {
                 true => asked + times.llc,

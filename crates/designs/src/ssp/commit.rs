@@ -5,7 +5,7 @@ use model::controller::Notify;
 use model::design::{Below, Claim, Claimed, Progress, Store, Tx};
 use model::device::Write;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, Line, PAGE_LINES, Page};
+use model::units::{CoreId, Cycle, Line, Page, bits};
 
 use crate::parts::waits::For;
 use crate::ssp::layout::SlotId;
@@ -299,7 +299,7 @@ impl Ssp {
             if self.rules.revoke_current_bits {
                 self.slots[written.slot].cur ^= written.upd;
             }
-            for place in (0..PAGE_LINES).filter(|place| written.upd >> place & 1 == 1) {
+            for place in bits(written.upd) {
                 below.caches.take_out(written.page.line(place));
             }
         }

@@ -10,7 +10,7 @@ use model::controller::Notify;
 use model::design::{Below, Progress, TlbEvict, TlbFill};
 use model::device::Write;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, PAGE_LINES, Page};
+use model::units::{CoreId, Cycle, PAGE_LINES, Page, bits};
 
 use crate::parts::journal::LINE_RECORDS;
 use crate::parts::page_table::PageTable;
@@ -160,7 +160,7 @@ impl Ssp {
         self.counts.swaps += u64::from(swaps);
         self.counts.copied_lines += copies - 1;
         let mut asked = at;
-        for place in (0..PAGE_LINES).filter(|place| lines >> place & 1 == 1) {
+        for place in bits(lines) {
             let line = page.line(place);
             let (times, path) = (below.shape.times, below.shape.path);
             let read = match below.caches.holds(line) {

@@ -3,6 +3,7 @@
 
 use model::units::{DRAM_BASE, LINE_BYTES, LINE_WORDS, WORD_BYTES, Word};
 
+use super::THREADS_MAX;
 use crate::error::{InputError, unknown};
 
 /// A litmus test.
@@ -37,8 +38,6 @@ pub enum Step {
     Work(u64),
 }
 
-/// The most threads of a test: as many as the machine `tiny` has cores.
-pub const THREADS_MAX: usize = 4;
 /// The most instructions of one `work`.
 const WORK_MAX: u64 = 10_000;
 
@@ -113,7 +112,7 @@ impl Reader {
                 return self.wrong(&format!("`{verb}` must be followed by names of variables"));
             }
             ("line" | "volatile", names) => self.declare(verb == "volatile", names)?,
-            ("thread", []) if self.threads.len() == THREADS_MAX => {
+            ("thread", []) if self.threads.len() == usize::from(THREADS_MAX) => {
                 return self.wrong(&format!("a test may have at most {THREADS_MAX} threads"));
             }
             ("thread", []) => self.threads.push(Vec::new()),

@@ -11,15 +11,13 @@ use model::units::{CoreId, LINE_BYTES, mix};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
 use serde_json::{Value, json};
 
+use super::THREADS_MAX;
 use super::cut::{Cut, Hardware, Left};
 use crate::error::InputError;
 
 /// The number of programs in which a wrong rule is looked for (ours: each of HOPS and BBB shows in
 /// fewer).
 pub const PROGRAMS: u64 = 1600;
-
-/// Cores that a program has at most; a test has no more threads.
-pub const CORES_MAX: u8 = 4;
 
 /// The number of images of a crash point that are made one after the other, and of as many again
 /// that chance gives (ours: there are many points).
@@ -138,7 +136,7 @@ impl Programs<'_> {
         let turn = seed / MACHINES.len() as u64;
         let program = Random { seed, core: CoreId(0), steps: 14 + seed % 20, lines: 2 + turn % 7 };
         let settings = self.hardware.with(&self.ways[way as usize]);
-        (settings, pairs, 2 + (turn % u64::from(CORES_MAX - 1)) as u8, program)
+        (settings, pairs, 2 + (turn % u64::from(THREADS_MAX - 1)) as u8, program)
     }
 
     /// Looks for a program in which something is wrong without a rule and nothing is with it.

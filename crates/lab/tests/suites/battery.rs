@@ -1,5 +1,7 @@
 //! The battery table: from each design's own declaration, beside what was published.
 
+use model::config::Config;
+use model::design::{Location, Shape};
 use serde_json::Value;
 
 fn ask(names: &[&str], machine: &str, cores: Option<u64>, settings: &[(&str, &str)]) -> Value {
@@ -94,6 +96,36 @@ fn a_battery_grows_with_what_it_keeps() {
     };
     let half = energy(&[("energy.dirty_share", "45%")]) * 2.0;
     assert!((energy(&[("energy.dirty_share", "90%")]) / half - 1.0).abs() < 1e-12);
+}
+
+/// Persist buffers are beside the first level, and a store that waits for room is in front of it.
+#[test]
+fn what_is_at_a_core_passes_every_level() {
+    let energy = Config::default().energy;
+    for domain in ["eadr", "gpf"] {
+        let names = ["hops", "undo@hops", "undo@dpo", "undo@bbb"];
+        let answer = ask(&names, "silo", Some(8), &[("controller.domain", domain)]);
+        for row in rows(&answer, "computed") {
+            let cell = |name: &str| row[name].as_f64().expect("a number");
+            // DPO also has a queue of 32 lines with their addresses at the controller.
+            let far = if row["design"] == "undo@dpo" { 32.0 * (64.0 + 58.0 / 8.0) } else { 0.0 };
+            let near = 1024.0 * cell("flush_kb") - far;
+            let femtojoules = near * energy.drain_l1 as f64 + far * energy.drain_llc as f64;
+            assert!((cell("energy_uj") / (femtojoules / 1e9) - 1.0).abs() < 1e-12, "{row}");
+        }
+    }
+}
+
+/// A script says where a structure is by a name alone.
+#[test]
+fn a_name_says_where_a_structure_is() {
+    let shape = Shape::new(&Config::default(), 4);
+    for entry in designs::ALL {
+        for structure in (entry.hardware)(&[], &shape) {
+            let location = structure.location;
+            assert_eq!(Location::named(location.name()), location, "{structure:?}");
+        }
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn the_declared_hardware_is_the_paper_s() {
     let shape = Shape::new(&resolved.machine.config, 1);
     let structures = (resolved.design.hardware)(&[], &shape);
     let bytes = |place| -> Vec<u64> {
-        let there = structures.iter().filter(|structure| structure.place == place);
+        let there = structures.iter().filter(|structure| structure.location.name() == place);
         there.map(Structure::bytes).collect()
     };
     let core = bytes("core");

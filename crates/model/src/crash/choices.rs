@@ -1,6 +1,6 @@
 //! Chooses which of the writes that could have arrived early have, one image after the other.
 
-use crate::units::{mix, spread};
+use crate::units::{bits, mix, spread};
 
 /// Which of the writes that could have arrived early have: one answer after the other.
 pub struct Choices {
@@ -79,7 +79,7 @@ impl Choices {
     /// word, the cells have of it, and returns the bytes that are there, one bit a byte.
     pub fn some_of(&mut self, words: u8) -> Option<u64> {
         let Kind::Every = self.kind else { return None };
-        let changed = (0..8).filter(|place| words >> place & 1 == 1);
+        let changed = bits(words.into());
         let lacking = changed.filter(|_| !self.arrived()).fold(0, |all, place| all | 1 << place);
         Some(!spread(lacking))
     }

@@ -5,8 +5,8 @@ use rustc_hash::FxHashSet;
 use super::*;
 use crate::config::{Config, Domain};
 use crate::design::{
-    Bare, Card, Design, Durability, Granularity, KeptBy, Model, Needs, NoParams, NoRules, Setup,
-    Shape, Structure,
+    Bare, Card, Design, Durability, Granularity, KeptBy, Location, Model, Needs, NoParams, NoRules,
+    Ordering, Setup, Shape, Structure,
 };
 use crate::firmware::Fixed;
 use crate::image::{Cut, Placement, PowerLoss};
@@ -175,7 +175,10 @@ impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
         granularity: Granularity::Word,
         needs: Needs::Nothing,
     };
-    const MODEL: Option<Model> = Some(if VISIBLE { Model::Visible } else { Model::Epoch });
+    const ORDERING: Ordering = Ordering {
+        model: Some(if VISIBLE { Model::Visible } else { Model::Epoch }),
+        ..Ordering::NONE
+    };
     const TRANSLATES: bool = HOW == LOST;
     type Params = NoParams;
     type Rules = NoRules;
@@ -195,13 +198,9 @@ impl<const HOW: usize, const VISIBLE: bool> Design for Recovers<HOW, VISIBLE> {
     }
 
     fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
-        let structure = |bytes: u64, kept_by| Structure {
-            name: "buffer",
-            bits: 8 * bytes,
-            count: 1,
-            place: "beside the core",
-            kept_by,
-        };
+        let location = Location::AtCore("core");
+        let structure =
+            |bytes: u64, kept_by| Structure::new("buffer", 8 * bytes, 1, location).kept(kept_by);
         vec![
             structure(100, KeptBy::Battery),
             structure(20, KeptBy::Adr),

@@ -178,14 +178,14 @@ impl<D: Design> OnCore<'_, D> {
     fn load_far(&self, line: Line, known: Cycle) -> Cycle {
         if !self.machine().may_lead(self.core) {
             self.turn();
-            if self.machine().has(self.core, line) {
+            if self.machine().below.caches.hit(self.core, line) {
                 return self.machine().cores[self.core].timing.load_hit(line, known);
             }
         }
         self.machine().prefetch(line);
         // While the core waited for its turn, its first level may have gained the line.
         let waited = self.turn_with_room(line, false, Stall::LoadMiss);
-        if waited && self.machine().has(self.core, line) {
+        if waited && self.machine().below.caches.hit(self.core, line) {
             return self.machine().cores[self.core].timing.load_hit(line, known);
         }
         self.machine().load_miss(self.core, line, known)

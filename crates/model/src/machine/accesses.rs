@@ -58,12 +58,6 @@ impl<D: Design> Machine<D> {
         Some(self.cores[id].timing.load_hit(line, known))
     }
 
-    /// Whether the core's first level has a line.
-    #[inline]
-    pub(crate) fn has(&mut self, id: CoreId, line: Line) -> bool {
-        self.below.caches.hit(id, line)
-    }
-
     /// Prefetches, on the host, what an access will look at if it goes as far as memory, while
     /// other cores have their turns. This changes only the time that the host takes.
     #[inline]

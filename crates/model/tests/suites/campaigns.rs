@@ -4,7 +4,9 @@ use std::cell::Cell;
 
 use crate::common::{at, campaign, card, config, on, try_campaign, try_on_design};
 use model::crash::{Campaign, Points};
-use model::design::{Bare, Card, Design, Gasp, KeptBy, NoParams, NoRules, Setup, Structure};
+use model::design::{
+    Bare, Card, Design, Gasp, KeptBy, Location, NoParams, NoRules, Setup, Structure,
+};
 use model::image::{Image, PowerLoss};
 use model::units::Word;
 
@@ -44,13 +46,8 @@ impl<const SAVES: usize> Design for Greedy<SAVES> {
     }
 
     fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
-        let structure = |bits, kept_by| Structure {
-            name: "buffer",
-            bits,
-            count: 1,
-            place: "beside the core",
-            kept_by,
-        };
+        let location = Location::AtCore("core");
+        let structure = |bits, kept_by| Structure::new("buffer", bits, 1, location).kept(kept_by);
         vec![structure(64, KeptBy::Battery), structure(512, KeptBy::Nothing)]
     }
 }

@@ -8,7 +8,7 @@ use model::controller::Notify;
 use model::crash::{Campaign, Check, Points};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Granularity, Needs, NoParams,
-    NoRules, Progress, Setup, Store, Tx,
+    NoRules, Ordering, Progress, Setup, Store, Tx,
 };
 use model::engine::{Control, Failure, Outcome, Run};
 use model::image::{Image, PowerLoss};
@@ -101,7 +101,7 @@ pub struct Watcher;
 
 impl Design for Watcher {
     const CARD: Card = card("watcher", "looks at everything");
-    const HAS_FENCES: bool = true;
+    const ORDERING: Ordering = Ordering { fences: true, flushes: true, ..Ordering::NONE };
     type Params = NoParams;
     type Rules = NoRules;
     type Event = ();

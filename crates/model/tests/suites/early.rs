@@ -6,7 +6,8 @@ use crate::common::{at, campaign, card, config, try_campaign};
 use model::controller::Notify;
 use model::crash::{Campaign, Crashes, Points};
 use model::design::{
-    Bare, Below, Card, Design, Gasp, KeptBy, NoParams, NoRules, Progress, Setup, Store, Structure,
+    Bare, Below, Card, Design, Gasp, KeptBy, Location, NoParams, NoRules, Progress, Setup, Store,
+    Structure,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
@@ -49,8 +50,8 @@ impl<const TELLS: bool, const SURVIVES: bool, const BESIDE: bool> Design
 
     fn hardware(_setup: &Setup<'_, Self>) -> Vec<Structure> {
         let kept_by = if SURVIVES { KeptBy::Battery } else { KeptBy::Nothing };
-        let (name, place) = ("buffer", "beside the controller");
-        vec![Structure { name, bits: 64, count: 1, place, kept_by }]
+        let location = Location::Elsewhere("beside the controller");
+        vec![Structure::new("buffer", 64, 1, location).kept(kept_by)]
     }
 
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use crate::words::{Array, Variant};
+use crate::words::{Array, Variant, Word};
 use crate::{InputError, Watch};
 use features::Features;
 use measure::{Effort, Measured, RUNS};

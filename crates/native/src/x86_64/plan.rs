@@ -186,8 +186,8 @@ fn words<W: Word>(asked: &Option<Vec<String>>, default: &[W]) -> Result<Vec<W>, 
         return Err(InputError(format!("no {} was given", W::KIND)));
     }
     let find = |name: &String| {
-        W::all().iter().copied().find(|word| word.called() == name).ok_or_else(|| {
-            let names: Vec<&str> = W::all().iter().map(|word| word.called()).collect();
+        W::ALL.iter().copied().find(|word| word.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = W::ALL.iter().map(|word| word.name()).collect();
             InputError(format!("unknown {} `{name}`; there are: {}", W::KIND, names.join(", ")))
         })
     };

@@ -66,22 +66,34 @@ impl Audit {
     }
 }
 
-/// The hooks that a design changes; the others are not called.
-struct Has {
-    begin: bool,
-    load: bool,
-    store: bool,
-    fence: bool,
-    commit: bool,
-    fill: bool,
-    transfer: bool,
-    evict: bool,
-    event: bool,
-    leaves_behind: bool,
-    hears_at_once: bool,
-    could_be_durable: bool,
-    power_loss: bool,
-    counters: bool,
+macro_rules! hooks {
+    ($($hook:ident,)+) => {
+        /// The hooks that a design changes; the others are not called.
+        struct Has { $($hook: bool,)+ }
+
+        impl Has {
+            fn of(script: &PyScript) -> Has {
+                Has { $($hook: script.changes(stringify!($hook)),)+ }
+            }
+        }
+    };
+}
+
+hooks! {
+    begin,
+    load,
+    store,
+    fence,
+    commit,
+    fill,
+    transfer,
+    evict,
+    event,
+    leaves_behind,
+    hears_at_once,
+    could_be_durable,
+    power_loss,
+    counters,
 }
 
 /// What a hook may answer that says when something goes on.
@@ -105,29 +117,13 @@ impl PyHooks {
         design: Py<PyAny>,
         has_cells: bool,
     ) -> PyResult<PyHooks> {
-        let has = |hook| script.changes(hook);
         Ok(PyHooks {
             name: script.name,
             brings_stores: script.brings_stores,
             has_cells,
             design,
             below: Py::new(py, PyBelow::default())?,
-            has: Has {
-                begin: has("begin"),
-                load: has("load"),
-                store: has("store"),
-                fence: has("fence"),
-                commit: has("commit"),
-                fill: has("fill"),
-                transfer: has("transfer"),
-                evict: has("evict"),
-                event: has("event"),
-                leaves_behind: has("leaves_behind"),
-                hears_at_once: has("hears_at_once"),
-                could_be_durable: has("could_be_durable"),
-                power_loss: has("power_loss"),
-                counters: has("counters"),
-            },
+            has: Has::of(script),
             counted: RefCell::default(),
             audits: Audits::default(),
             changed: RefCell::default(),

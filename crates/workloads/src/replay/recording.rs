@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use model::config::CORES_MAX;
 use model::units::{DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
 use model::workload::{Step, Stop};
 
 use super::trace::{Op, Region, Thread, Trace};
 
-/// The most threads of a trace: as many as there can be cores.
-const THREADS_MAX: u64 = 64;
 /// The most locks, whose numbers begin with 0 (ours: each takes a line).
 const LOCKS_MAX: u64 = 1 << 16;
 /// The most bytes of one access (ours: a page; the largest single accesses of processors, such as
@@ -143,7 +142,8 @@ impl<'a> Recorder<'a> {
         if !self.is_measured {
             return self.wrong("threads must begin after `measured`");
         }
-        self.current = self.within("the thread's number", number, 0, THREADS_MAX - 1)? as usize;
+        // Each thread has a core of its own.
+        self.current = self.within("the thread's number", number, 0, CORES_MAX - 1)? as usize;
         Ok(())
     }
 

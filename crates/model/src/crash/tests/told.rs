@@ -129,7 +129,7 @@ fn an_announcement_of_what_may_store_more_is_told() {
 fn a_campaign_that_is_cancelled_tells_nothing_more() {
     let mut probe = of_transactions::<HASTY>(1, true);
     assert!(probe.comes_to_cut());
-    probe.cancelled.store(true, Ordering::Relaxed);
+    probe.cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
     assert!(!probe.comes_to_cut() && probe.is_done());
     probe.report(Cycle(0), None, "wrong".to_owned(), None);
     let durable = Contents::new(0, 4096).expect("room");
