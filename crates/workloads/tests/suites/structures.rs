@@ -73,9 +73,9 @@ fn btree_is_a_map() {
 fn bplustree_is_a_map() {
     for order in [4, 5, 6, 8, 64] {
         for delete in ["merge", "lazy"] {
-            compare::<bplustree::Tree>(&format!("value=8 order={order} delete={delete}"));
+            compare::<bplustree::Map>(&format!("value=8 order={order} delete={delete}"));
         }
-        compare::<bplustree::Tree>(&format!("value=24 order={order}"));
+        compare::<bplustree::Map>(&format!("value=24 order={order}"));
     }
 }
 
@@ -348,36 +348,36 @@ fn faulty(name: &str, text: &str, told: &str, spoil: impl FnOnce(u64, &mut Image
 
 #[test]
 fn bplustree_faults_are_told() {
-    type Tree = bplustree::Tree;
+    type Map = bplustree::Map;
     const CHILDREN: u64 = 16 + 8 * 64;
     let top = |root: u64, image: &Image<'_>| get(image, root);
     let leaf = |root: u64, image: &Image<'_>, index: u64| {
         get(image, get(image, root) + CHILDREN + 8 * index)
     };
-    spoiled::<Tree>("keys, which is not 1 to 63", |_, root, image| set(image, top(root, image), 0));
-    spoiled::<Tree>("which is not 32 to 64", |_, root, image| {
+    spoiled::<Map>("keys, which is not 1 to 63", |_, root, image| set(image, top(root, image), 0));
+    spoiled::<Map>("which is not 32 to 64", |_, root, image| {
         let leaf = leaf(root, image, 0);
         set(image, leaf, 1 << 32 | 31);
     });
-    spoiled::<Tree>("out of order", |_, root, image| {
+    spoiled::<Map>("out of order", |_, root, image| {
         let leaf = leaf(root, image, 1);
         set(image, leaf + 16, get(image, leaf + 24));
     });
-    spoiled::<Tree>("out of order", |_, root, image| {
+    spoiled::<Map>("out of order", |_, root, image| {
         // A key that belongs to the leaf after it.
         let leaf = leaf(root, image, 0);
         let last = (get(image, leaf) & 0xffff) - 1;
         set(image, leaf + 16 + 8 * last, 199);
     });
-    spoiled::<Tree>("is linked to", |_, root, image| {
+    spoiled::<Map>("is linked to", |_, root, image| {
         let leaf = leaf(root, image, 0);
         set(image, leaf + 8, 0);
     });
-    spoiled::<Tree>("a value at 0x0", |_, root, image| {
+    spoiled::<Map>("a value at 0x0", |_, root, image| {
         let leaf = leaf(root, image, 0);
         set(image, leaf + CHILDREN, 0);
     });
-    spoiled::<Tree>("torn", |_, root, image| {
+    spoiled::<Map>("torn", |_, root, image| {
         let leaf = leaf(root, image, 0);
         let value = get(image, leaf + CHILDREN);
         set(image, value, get(image, value) + 1);
