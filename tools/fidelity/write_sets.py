@@ -144,6 +144,7 @@ TPCC = Grid(
     [
         _written("`index=hash`", HASH),
         _written("`index=btree`", "workload.index=btree"),
+        _written("`index=bplustree`", "workload.index=bplustree"),
         _written("`rows=lean index=array rollback=0`", LEAN),
         _written("the same, `stock_counts=apart`", f"{LEAN} workload.stock_counts=apart"),
         ("expected (specs, from the standard's rows)", "", "25 to 40", ""),

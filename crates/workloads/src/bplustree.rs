@@ -13,22 +13,21 @@
 //! A value of 8 bytes is in its leaf; for a longer one the leaf has the address. The keys below
 //! `child[i]` are at least `key[i - 1]` and less than `key[i]`.
 
+mod check;
+
 use model::units::{LINE_BYTES, WORD_BYTES};
 use model::workload::{About, Pm, Ptr, Step};
 
 use crate::heap::Heap;
 use crate::keyed::{COMPARE_WORK, Structure, Toggled, Values, keyed_params};
-use crate::nodes::{self, Node, copy, shift_down, shift_up};
+use crate::nodes::{Node, copy, shift_down, shift_up};
 use crate::walk::Walk;
 
 /// The workload, for the registry.
-pub type BPlusTree = Toggled<Tree>;
+pub type BPlusTree = Toggled<Map>;
 
 const NEXT: u64 = 8;
 const KEYS: u64 = 16;
-
-/// Deeper than any tree that fits: each level but the first at least doubles the nodes.
-const DEPTH_MAX: u64 = 64;
 
 keyed_params! {
     /// Parameters of `bplustree`.
@@ -42,16 +41,14 @@ keyed_params! {
     }
 }
 
-/// One B+-tree.
+/// A B+-tree that maps each key to a value of the workload.
 #[derive(Clone, Debug)]
-pub struct Tree {
-    root: u64,
-    order: u64,
+pub struct Map {
+    tree: Tree,
     values: Values,
-    merges: bool,
 }
 
-impl Structure for Tree {
+impl Structure for Map {
     const ABOUT: About = About {
         name: "bplustree",
         summary: "a B+-tree with linked leaves: search a key, delete it if found, else insert it",
@@ -66,34 +63,22 @@ impl Structure for Tree {
         _items: u64,
         pm: &mut Pm<'_>,
         heap: &mut Heap,
-    ) -> Step<Tree> {
-        let root = heap.alloc(LINE_BYTES)?;
-        let tree = Tree {
-            root: root.address,
-            order: params.order / 2 * 2,
-            values: Values::of(params),
-            merges: params.delete == 0,
-        };
-        let leaf = tree.new_node(heap, true)?;
-        leaf.store_head(pm);
-        pm.store_ptr(leaf.at.plus(NEXT), Ptr::NULL);
-        pm.store_ptr(root, leaf.at);
-        Ok(tree)
+    ) -> Step<Map> {
+        let tree = Tree::new(params.order, params.delete == 0, pm, heap)?;
+        Ok(Map { tree, values: Values::of(params) })
     }
 
     fn root_record(&self) -> u64 {
-        self.root
+        self.tree.root
     }
 
     fn toggle(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, stamp: u64) -> Step<bool> {
-        let leaf = self.leaf_of(pm, key);
-        let (index, found) = self.position(pm, leaf, key);
-        if found {
+        if let Some(place) = self.tree.find(pm, key) {
             if !self.is_inline() {
-                let record = pm.load_ptr(self.slot(leaf.at, index));
+                let record = pm.load_ptr(place);
                 heap.free(record, self.values.bytes);
             }
-            self.delete(pm, heap, key);
+            self.tree.delete(pm, heap, key);
             return Ok(false);
         }
         // The word that the leaf keeps for the key: the value, or its address.
@@ -104,26 +89,65 @@ impl Structure for Tree {
             self.values.store(pm, record, key, stamp);
             record.address
         };
-        self.insert(pm, heap, key, word)?;
+        self.tree.insert(pm, heap, key, word)?;
         Ok(true)
     }
 
     fn check(&self, walk: &mut Walk<'_>) -> Result<Vec<(u64, u64)>, String> {
-        walk.visit(self.root, LINE_BYTES, "the root record")?;
-        let root = walk.word(self.root);
-        let mut found = Found::default();
-        let bounds = Bounds { is_root: true, low: None, high: None, depth: 0 };
-        self.check_subtree(walk, root, bounds, &mut found)?;
-        for (index, &leaf) in found.leaves.iter().enumerate() {
-            let next = walk.word(leaf + NEXT);
-            let right = found.leaves.get(index + 1).copied().unwrap_or(0);
-            if next != right {
-                return Err(format!(
-                    "the leaf at {leaf:#x} is linked to {next:#x}, not {right:#x}"
-                ));
+        let mut items = Vec::new();
+        self.tree.check_words(walk, |walk, place, key| {
+            let value = if self.is_inline() { place } else { walk.word(place) };
+            if !self.is_inline() {
+                walk.visit(value, self.values.bytes, "a value")?;
             }
+            items.push((key, self.values.check(walk, value, key)?));
+            Ok(())
+        })?;
+        Ok(items)
+    }
+}
+
+impl Map {
+    fn is_inline(&self) -> bool {
+        self.values.bytes == WORD_BYTES
+    }
+}
+
+/// One B+-tree, which keeps a word for each key.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    root: u64,
+    order: u64,
+    merges: bool,
+}
+
+/// The operations for every user of a tree; only [`Map`] deletes.
+impl Tree {
+    /// Makes an empty tree with leaves of `order` items and inner nodes of `order` children at most
+    /// (of an odd number, the even one below), where a delete `merges` nodes that become less than
+    /// half full, or leaves them.
+    ///
+    /// # Errors
+    /// When the heap is full.
+    pub fn new(order: u64, merges: bool, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Tree> {
+        let root = heap.alloc(LINE_BYTES)?;
+        let tree = Tree { root: root.address, order: order / 2 * 2, merges };
+        let leaf = tree.new_node(heap, true)?;
+        leaf.store_head(pm);
+        pm.store_ptr(leaf.at.plus(NEXT), Ptr::NULL);
+        pm.store_ptr(root, leaf.at);
+        Ok(tree)
+    }
+
+    /// Returns where a key's word is until the next insert or delete.
+    pub fn find(&self, pm: &mut Pm<'_>, key: u64) -> Option<Ptr> {
+        let mut node = self.root_node(pm);
+        while !node.is_leaf {
+            let index = self.branch(pm, node, key);
+            node = self.child_node(pm, node.at, index);
         }
-        Ok(found.items)
+        let (index, found) = self.position(pm, node, key);
+        found.then(|| self.slot(node.at, index))
     }
 }
 
@@ -148,10 +172,6 @@ impl Tree {
         }
     }
 
-    fn is_inline(&self) -> bool {
-        self.values.bytes == WORD_BYTES
-    }
-
     fn node_bytes(&self) -> u64 {
         KEYS + 2 * self.order * WORD_BYTES
     }
@@ -160,7 +180,7 @@ impl Tree {
         node.plus(KEYS + index * WORD_BYTES)
     }
 
-    /// The place of a value in a leaf, or of a child in an inner node.
+    /// The place of a key's word in a leaf, or of a child in an inner node.
     fn slot(&self, node: Ptr, index: u64) -> Ptr {
         node.plus(KEYS + (self.order + index) * WORD_BYTES)
     }
@@ -189,15 +209,6 @@ impl Tree {
         let (index, found) = self.position(pm, node, key);
         index + u64::from(found)
     }
-
-    fn leaf_of(&self, pm: &mut Pm<'_>, key: u64) -> Node {
-        let mut node = self.root_node(pm);
-        while !node.is_leaf {
-            let index = self.branch(pm, node, key);
-            node = self.child_node(pm, node.at, index);
-        }
-        node
-    }
 }
 
 /// Insert.
@@ -206,8 +217,11 @@ impl Tree {
         node.keys == self.keys_max(node.is_leaf)
     }
 
-    /// Inserts a key that is not there.
-    fn insert(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, word: u64) -> Step {
+    /// Inserts a key that is not there, with its word.
+    ///
+    /// # Errors
+    /// When the heap is full.
+    pub fn insert(&self, pm: &mut Pm<'_>, heap: &mut Heap, key: u64, word: u64) -> Step {
         let mut node = self.root_node(pm);
         if self.is_full(node) {
             let mut above = self.new_node(heap, false)?;
@@ -408,97 +422,5 @@ impl Tree {
         shift_down(pm, self.slot(leaf.at, index + 1), leaf.keys - index - 1);
         leaf.keys -= 1;
         leaf.store_head(pm);
-    }
-}
-
-/// The items and the leaves that a walk over the tree found.
-#[derive(Default)]
-struct Found {
-    items: Vec<(u64, u64)>,
-    /// The leaves, from the lowest keys to the highest.
-    leaves: Vec<u64>,
-}
-
-/// The bounds that a node's place in the tree sets: its keys are at least `low` and below `high`.
-#[derive(Clone, Copy)]
-struct Bounds {
-    is_root: bool,
-    low: Option<u64>,
-    high: Option<u64>,
-    depth: u64,
-}
-
-impl Bounds {
-    fn hold(&self, key: u64) -> bool {
-        self.low.is_none_or(|low| key >= low) && self.high.is_none_or(|high| key < high)
-    }
-}
-
-/// Check.
-impl Tree {
-    /// Checks the subtree at `node` and returns its height.
-    fn check_subtree(
-        &self,
-        walk: &mut Walk<'_>,
-        node: u64,
-        bounds: Bounds,
-        found: &mut Found,
-    ) -> Result<u64, String> {
-        walk.visit(node, self.node_bytes(), "a node")?;
-        if bounds.depth > DEPTH_MAX {
-            return Err(format!("the tree is deeper than {DEPTH_MAX} at {node:#x}"));
-        }
-        let (keys, is_leaf) = nodes::decode(walk.word(node));
-        let least = if bounds.is_root { u64::from(!is_leaf) } else { self.keys_min(is_leaf) };
-        let most = self.keys_max(is_leaf);
-        if !(least..=most).contains(&keys) {
-            return Err(format!(
-                "the node at {node:#x} has {keys} keys, which is not {least} to {most}"
-            ));
-        }
-        let keys: Vec<u64> =
-            (0..keys).map(|index| walk.word(Tree::key(Ptr::to(node), index).address)).collect();
-        let ascends = keys.is_sorted_by(|left, right| left < right);
-        if !ascends || !keys.iter().all(|&key| bounds.hold(key)) {
-            return Err(format!("the keys of the node at {node:#x} are out of order"));
-        }
-        if is_leaf {
-            self.check_leaf(walk, node, &keys, found)?;
-            return Ok(0);
-        }
-        let mut height = None;
-        for index in 0..=keys.len() {
-            let child = walk.word(self.slot(Ptr::to(node), index as u64).address);
-            let below = Bounds {
-                is_root: false,
-                low: if index == 0 { bounds.low } else { Some(keys[index - 1]) },
-                high: keys.get(index).copied().or(bounds.high),
-                depth: bounds.depth + 1,
-            };
-            let below = self.check_subtree(walk, child, below, found)?;
-            if *height.get_or_insert(below) != below {
-                return Err(format!("the leaves below {node:#x} are not equally deep"));
-            }
-        }
-        Ok(height.map_or(0, |height| height + 1))
-    }
-
-    fn check_leaf(
-        &self,
-        walk: &mut Walk<'_>,
-        leaf: u64,
-        keys: &[u64],
-        found: &mut Found,
-    ) -> Result<(), String> {
-        found.leaves.push(leaf);
-        for (index, &key) in keys.iter().enumerate() {
-            let slot = self.slot(Ptr::to(leaf), index as u64).address;
-            let value = if self.is_inline() { slot } else { walk.word(slot) };
-            if !self.is_inline() {
-                walk.visit(value, self.values.bytes, "a value")?;
-            }
-            found.items.push((key, self.values.check(walk, value, key)?));
-        }
-        Ok(())
     }
 }

@@ -1,19 +1,19 @@
-//! A table: rows of one size, found by a key. Its index is a hash table or a B-tree, the structures
-//! of the workloads of these names, or it has none and is an array.
+//! A table: rows of one size, found by a key. Its index is a hash table, a B-tree or a B+-tree, the
+//! structures of the workloads `hash`, `btree` and `bplustree`, or it has none and is an array.
 //!
-//! In a hash table a row is a node's value, so it lies in the lines of its node; beside a B-tree it
-//! is a block of its own. Nothing is deleted from a table, but in an array a row may take the place
-//! of an older one.
+//! In a hash table a row is a node's value, so it lies in the lines of its node; beside a B-tree or
+//! a B+-tree it is a block of its own, whatever its size, and stays where it is. Nothing is deleted
+//! from a table, but in an array a row may take the place of an older one.
 
 use model::units::WORD_BYTES;
 use model::workload::{Pm, Ptr, Step};
 
-use crate::btree::Tree;
 use crate::hash::{Table as Chains, VALUE};
 use crate::heap::Heap;
 use crate::keyed::Values;
 use crate::slots::Slots;
 use crate::walk::Walk;
+use crate::{bplustree, btree};
 
 /// The kind of a table's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,19 +25,25 @@ pub enum Kind {
         /// The most children of a node.
         order: u64,
     },
+    /// A B+-tree.
+    BPlusTree {
+        /// The most items of a leaf and children of an inner node.
+        order: u64,
+    },
     /// No index: an array with a slot for each expected row.
     Array,
 }
 
 impl Kind {
     /// The names, as on the command line.
-    pub const NAMES: [&'static str; 3] = ["hash", "btree", "array"];
+    pub const NAMES: [&'static str; 4] = ["hash", "btree", "bplustree", "array"];
 
     /// The kind that a parameter's value means.
     pub fn of(choice: u64, order: u64) -> Kind {
         match choice {
             0 => Kind::Hash,
             1 => Kind::BTree { order },
+            2 => Kind::BPlusTree { order },
             _ => Kind::Array,
         }
     }
@@ -49,7 +55,14 @@ pub enum Table {
     /// Found by hashing.
     Hash(Chains),
     /// Found by descending.
-    BTree(Tree),
+    BTree(btree::Tree),
+    /// Found by descending to a leaf, which has the row's address.
+    BPlusTree {
+        /// The index.
+        tree: bplustree::Tree,
+        /// Bytes of a row.
+        row_bytes: u64,
+    },
     /// Found by the number of its slot.
     Array(Slots),
 }
@@ -66,7 +79,12 @@ impl Table {
                 let buckets = rows.next_power_of_two();
                 Table::Hash(Chains::new(buckets, WORD_BYTES, values, pm, heap)?)
             }
-            Kind::BTree { order } => Table::BTree(Tree::new(order, values, pm, heap)?),
+            Kind::BTree { order } => Table::BTree(btree::Tree::new(order, values, pm, heap)?),
+            // No row is ever deleted, so no node has to be merged.
+            Kind::BPlusTree { order } => {
+                let tree = bplustree::Tree::new(order, true, pm, heap)?;
+                Table::BPlusTree { tree, row_bytes: bytes }
+            }
             Kind::Array => Table::Array(Slots::new(rows, bytes, pm, heap)?),
         })
     }
@@ -79,6 +97,10 @@ impl Table {
                 (!node.is_null()).then(|| node.plus(VALUE))
             }
             Table::BTree(tree) => tree.find(pm, key),
+            Table::BPlusTree { tree, .. } => {
+                let place = tree.find(pm, key)?;
+                Some(pm.load_ptr(place))
+            }
             Table::Array(slots) => slots.find(pm, key),
         }
     }
@@ -95,6 +117,11 @@ impl Table {
                 tree.insert(pm, heap, key, row)?;
                 Ok(row)
             }
+            Table::BPlusTree { tree, row_bytes } => {
+                let row = heap.alloc(*row_bytes)?;
+                tree.insert(pm, heap, key, row.address)?;
+                Ok(row)
+            }
             Table::Array(slots) => Ok(slots.insert(pm, key)),
         }
     }
@@ -104,14 +131,14 @@ impl Table {
     pub fn group_of(&self, key: u64) -> u64 {
         match self {
             Table::Hash(chains) => chains.bucket_of(key),
-            Table::BTree(_) | Table::Array(_) => key,
+            Table::BTree(_) | Table::BPlusTree { .. } | Table::Array(_) => key,
         }
     }
 
     /// Returns how many rows it keeps, if rows of newer keys replace older ones.
     pub fn keeps(&self) -> Option<u64> {
         match self {
-            Table::Hash(_) | Table::BTree(_) => None,
+            Table::Hash(_) | Table::BTree(_) | Table::BPlusTree { .. } => None,
             Table::Array(slots) => Some(slots.count()),
         }
     }
@@ -130,6 +157,11 @@ impl Table {
                 chains.check_chains(walk, |walk, node, key| inspect(walk, node + VALUE, key))
             }
             Table::BTree(tree) => tree.check_values(walk, inspect),
+            Table::BPlusTree { tree, row_bytes } => tree.check_words(walk, |walk, place, key| {
+                let row = walk.word(place);
+                walk.visit(row, *row_bytes, "a row")?;
+                inspect(walk, row, key)
+            }),
             Table::Array(slots) => slots.check(walk, inspect),
         }
     }

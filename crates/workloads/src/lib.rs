@@ -15,7 +15,7 @@ mod nodes;
 mod numbers;
 pub mod pmembench;
 mod slots;
-// Over slots and the structures of `hash` and `btree`.
+// Over slots and the structures of `hash`, `btree` and `bplustree`.
 pub mod index;
 
 // The workloads.

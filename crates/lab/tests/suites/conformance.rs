@@ -245,11 +245,12 @@ fn small_structures() {
 /// turns.
 #[test]
 fn new_orders_that_meet() {
-    let indexes = ["hash", "btree", "array workload.rows=lean workload.stock_counts=apart"];
+    let array = "array workload.rows=lean workload.stock_counts=apart";
+    let indexes = ["hash", "btree", "bplustree", array];
     let mut lines = Vec::new();
     for (place, entry) in durable().enumerate() {
         let (name, window) = (entry.card.name, window(entry, 2));
-        let (one, other) = (place % 3, (place + 1) % 3);
+        let (one, other) = (place % indexes.len(), (place + 1) % indexes.len());
         lines.push(format!(
             "{name} tpcc txs=4 cores=4 seed={} nested=false {window} workload.index={} \
              workload.shared=shared workload.warehouses=2 workload.districts=2 \

@@ -30,6 +30,7 @@ const SMALL: &[&str] = &[
     "vacation txs=20 workload.actions=mixed workload.user_percent=60",
     "ycsb txs=10 workload.fieldcount=2 workload.fieldlength=12",
     "memcached txs=30 workload.items=30 workload.transactions=calls",
+    "tpcc txs=6 workload.districts=2 workload.stock=20 workload.index=bplustree workload.order=4",
 ];
 
 #[test]

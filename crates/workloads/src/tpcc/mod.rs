@@ -16,8 +16,7 @@
 //! think time. By default a transaction reads all items before it writes, so that one that is
 //! rolled back has nothing to undo, and ends without a store; `item_reads=in_turn` has the
 //! standard's order (2.4.2.2), in which all but the last line have been stored when the transaction
-//! is aborted. A B-tree stands for the B+-tree of some papers, since New-Order scans nothing and
-//! would never follow links between leaves.
+//! is aborted. New-Order scans nothing, so it never follows the links between a B+-tree's leaves.
 //!
 //! Public suites of persistent-memory benchmarks take less from the standard: `rows=lean` stores no
 //! order lines and reads neither customers nor texts, and with `index=array` a row is found without
@@ -96,7 +95,9 @@ model::params! {
         /// places. An array has none: a row is found by its number, and a new order takes the place
         /// of the one that is as many orders older as there were at the start.
         index = "hash" of Kind::NAMES;
-        /// The most children of a node of a B-tree (PMDK's btree_map: 8).
+        /// The most children of a node of a B-tree or a B+-tree, and the most items of a leaf of the
+        /// latter; an odd number stands for the even one below it (PMDK's btree_map: 8; for a
+        /// B+-tree ours: SSP's profile has 64 to 100).
         order = 8 in 4..=128;
     }
 }
@@ -114,7 +115,7 @@ pub struct Tpcc {
 impl Declared for Tpcc {
     const ABOUT: About = About {
         name: "tpcc",
-        summary: "New-Order of TPC-C over hash or B-tree indexes, or arrays",
+        summary: "New-Order of TPC-C over hash, B-tree or B+-tree indexes, or arrays",
         source: "TPC-C, revision 5.11; specs/workloads.md section 3.1",
         file: file!(),
         shared: false,

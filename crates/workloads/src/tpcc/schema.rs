@@ -403,7 +403,9 @@ impl Loader<'_, '_> {
         self.pm.store(row.plus(DISTRICT_TAX), constant::tax(warehouse, Some(district)));
         let lines = match self.kind {
             Kind::Array => line_key(scale.orders, 0),
-            Kind::Hash | Kind::BTree { .. } => scale.orders * (scale.lines.0 + scale.lines.1) / 2,
+            Kind::Hash | Kind::BTree { .. } | Kind::BPlusTree { .. } => {
+                scale.orders * (scale.lines.0 + scale.lines.1) / 2
+            }
         };
         let made = District {
             row: row.address,

@@ -137,16 +137,18 @@ fn new_order_does_what_the_standard_says() {
     for text in [
         "index=0",
         "index=1 order=4",
+        "index=2 order=4",
         &format!("index=0 {meeting}"),
         "index=0 lines=1",
         &format!("index=0 {meeting} item_reads=1"),
         &format!("index=1 order=4 {meeting} item_reads=1"),
-        &format!("index=2 orders=9 {meeting}"),
-        &format!("index=2 orders=9 {meeting} item_reads=1"),
-        "index=2 orders=1000",
+        &format!("index=2 order=4 {meeting} item_reads=1"),
+        &format!("index=3 orders=9 {meeting}"),
+        &format!("index=3 orders=9 {meeting} item_reads=1"),
+        "index=3 orders=1000",
         &format!("rows=1 {meeting}"),
         &format!("stock_counts=1 {meeting}"),
-        &format!("rows=1 {meeting} index=2 orders=9"),
+        &format!("rows=1 {meeting} index=3 orders=9"),
     ] {
         let (workload, mut view) = filled(&format!("{text} warehouses=6"), 3);
         let mut terminals: Vec<Terminal> = (0..3).map(|core| terminal(&workload, core)).collect();
@@ -304,7 +306,8 @@ const LEAN_FAULTS: &[Fault] = &[
 
 #[test]
 fn faults_are_told() {
-    for (index, faults) in [("0", FAULTS), ("1", FAULTS), ("2 rows=1", LEAN_FAULTS)] {
+    for (index, faults) in [("0", FAULTS), ("1", FAULTS), ("2", FAULTS), ("3 rows=1", LEAN_FAULTS)]
+    {
         let text = format!("index={index} stock=50 districts=2 customers=3 orders=20");
         for &(place, value, told) in faults {
             let (workload, mut view) = filled(&text, 1);
@@ -327,7 +330,7 @@ fn stock_and_orders_that_disagree_are_told() {
         // Orders that newer ones have replaced may have taken any quantities of at least 1 a line.
         ("orders=2", 30, ""),
     ] {
-        let text = format!("{text} index=2 rows=1 stock=50 districts=2 customers=3 rollback=0");
+        let text = format!("{text} index=3 rows=1 stock=50 districts=2 customers=3 rollback=0");
         let (workload, mut view) = filled(&text, 1);
         let mut terminal = terminal(&workload, 0);
         let mut pm = Pm::plain(&mut view, CoreId(0));

@@ -21,7 +21,8 @@ const VARIANTS: &[&str] = &[
     "alignment=line order=128 fieldcount=3 fieldlength=5 words=7 stores=20 distribution=zipf \
      index=btree districts=3 queries=6 query_range=100 sizes=four memory_percent=70 carve=at-once \
      contents=padded",
-    "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24",
+    "order=4 buckets=1 items=100 fieldlength=9 read_percent=0 degree=2 ends=uniform element=24 \
+     index=bplustree districts=3",
     "operations=5 items=20 straddle=yes alloc_meta=logged contents=padded \
      index=array rows=lean stock_counts=apart orders=7 districts=3",
     "alloc_meta=logged count=stored value=8 bucket=line alignment=packed order=6",
@@ -222,7 +223,7 @@ fn what_cores_share_is_behind_locks_line_by_line() {
     for entry in ALL.iter().filter(|entry| is_transactional(entry)) {
         let variant = if entry.about.shared { "" } else { "shared=shared" };
         let mixed = " index=btree actions=mixed user_percent=60 queries=3";
-        for more in ["", mixed, " index=array", " index=array rows=lean"] {
+        for more in ["", mixed, " index=bplustree", " index=array", " index=array rows=lean"] {
             let variant = format!("{variant} remote=50 districts=2{more}");
             assert!(shares_behind_locks(entry, &variant), "{} {variant}", entry.about.name);
         }
@@ -313,6 +314,7 @@ const TOLD: &[(&str, &str, u32)] = &[
     ("sps", "", 100),
     ("tpcc", "", 100),
     ("tpcc", "index=btree warehouses=2 remote=30 districts=3", 100),
+    ("tpcc", "index=bplustree warehouses=2 remote=30 districts=3", 100),
     ("tpcc", "index=array orders=160 districts=2", 100),
     ("tpcc", "rows=lean", 100),
     ("tpcc", "index=array rows=lean orders=160 districts=2", 100),

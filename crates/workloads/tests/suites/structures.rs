@@ -73,9 +73,9 @@ fn btree_is_a_map() {
 fn bplustree_is_a_map() {
     for order in [4, 5, 6, 8, 64] {
         for delete in ["merge", "lazy"] {
-            compare::<bplustree::Tree>(&format!("value=8 order={order} delete={delete}"));
+            compare::<bplustree::Map>(&format!("value=8 order={order} delete={delete}"));
         }
-        compare::<bplustree::Tree>(&format!("value=24 order={order}"));
+        compare::<bplustree::Map>(&format!("value=24 order={order}"));
     }
 }
 
@@ -86,29 +86,32 @@ fn hash_is_a_map() {
     compare::<hash::Table>("value=8 buckets=1 bucket=line");
 }
 
-/// Rows with keys in order, as a loader inserts them, and in random order.
+/// Rows with keys in order, as a loader inserts them, and in random order. A row stays where it is.
 #[test]
 fn a_table_is_a_map_whatever_its_index() {
-    for kind in [Kind::Hash, Kind::BTree { order: 4 }, Kind::BTree { order: 8 }] {
-        for rows in [1, 7, 300] {
+    let trees = [4, 8].map(|order| [Kind::BTree { order }, Kind::BPlusTree { order }]);
+    for kind in trees.into_iter().flatten().chain([Kind::Hash]) {
+        for (rows, bytes) in [(1, 24), (7, 24), (300, 24), (300, 8)] {
             let (mut view, mut heap, mut random) = ground();
             let mut pm = Pm::plain(&mut view, CoreId(0));
-            let table = Table::new(kind, rows, 24, &mut pm, &mut heap).expect("room");
+            let table = Table::new(kind, rows, bytes, &mut pm, &mut heap).expect("room");
             let mut map = BTreeMap::new();
+            let last = bytes - 8;
             for step in 0..3 * rows {
                 let key = if step < rows { step } else { random.below(8 * rows) };
-                let found = table.find(&mut pm, key).map(|row| pm.load(row.plus(16)));
+                let found = table.find(&mut pm, key);
+                let found = found.map(|row| (row.address, pm.load(row.plus(last))));
                 assert_eq!(found, map.get(&key).copied(), "{kind:?}, key {key}");
                 if found.is_none() {
                     let row = table.insert(&mut pm, &mut heap, key).expect("room");
-                    pm.store(row.plus(16), step + 1);
-                    map.insert(key, step + 1);
+                    pm.store(row.plus(last), step + 1);
+                    map.insert(key, (row.address, step + 1));
                 }
             }
             let image = Image::over(&view.pm);
             let mut found = BTreeMap::new();
             let sound = table.check(&mut Walk::new(&image, &HEAP), |walk, row, key| {
-                assert_eq!(found.insert(key, walk.word(row + 16)), None);
+                assert_eq!(found.insert(key, (row, walk.word(row + last))), None);
                 Ok(())
             });
             assert_eq!((sound, found), (Ok(()), map), "{kind:?}");
@@ -348,36 +351,36 @@ fn faulty(name: &str, text: &str, told: &str, spoil: impl FnOnce(u64, &mut Image
 
 #[test]
 fn bplustree_faults_are_told() {
-    type Tree = bplustree::Tree;
+    type Map = bplustree::Map;
     const CHILDREN: u64 = 16 + 8 * 64;
     let top = |root: u64, image: &Image<'_>| get(image, root);
     let leaf = |root: u64, image: &Image<'_>, index: u64| {
         get(image, get(image, root) + CHILDREN + 8 * index)
     };
-    spoiled::<Tree>("keys, which is not 1 to 63", |_, root, image| set(image, top(root, image), 0));
-    spoiled::<Tree>("which is not 32 to 64", |_, root, image| {
+    spoiled::<Map>("keys, which is not 1 to 63", |_, root, image| set(image, top(root, image), 0));
+    spoiled::<Map>("which is not 32 to 64", |_, root, image| {
         let leaf = leaf(root, image, 0);
         set(image, leaf, 1 << 32 | 31);
     });
-    spoiled::<Tree>("out of order", |_, root, image| {
+    spoiled::<Map>("out of order", |_, root, image| {
         let leaf = leaf(root, image, 1);
         set(image, leaf + 16, get(image, leaf + 24));
     });
-    spoiled::<Tree>("out of order", |_, root, image| {
+    spoiled::<Map>("out of order", |_, root, image| {
         // A key that belongs to the leaf after it.
         let leaf = leaf(root, image, 0);
         let last = (get(image, leaf) & 0xffff) - 1;
         set(image, leaf + 16 + 8 * last, 199);
     });
-    spoiled::<Tree>("is linked to", |_, root, image| {
+    spoiled::<Map>("is linked to", |_, root, image| {
         let leaf = leaf(root, image, 0);
         set(image, leaf + 8, 0);
     });
-    spoiled::<Tree>("a value at 0x0", |_, root, image| {
+    spoiled::<Map>("a value at 0x0", |_, root, image| {
         let leaf = leaf(root, image, 0);
         set(image, leaf + CHILDREN, 0);
     });
-    spoiled::<Tree>("torn", |_, root, image| {
+    spoiled::<Map>("torn", |_, root, image| {
         let leaf = leaf(root, image, 0);
         let value = get(image, leaf + CHILDREN);
         set(image, value, get(image, value) + 1);
