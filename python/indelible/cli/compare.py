@@ -153,8 +153,8 @@ def call(args: argparse.Namespace) -> int:
 def _needs_distributions(args: argparse.Namespace) -> bool:
     """Return whether the view of latencies needs whole distributions, as that of joined seeds does.
 
-    A bundle always has the object of `--json`, whatever files the command writes. Where they are not
-    needed they are not asked for: to `--keep`, a run that has one is another run.
+    A bundle always has the object of `--json`, whatever files the command writes. Where they are
+    not needed they are not asked for: to `--keep`, a run that has one is another run.
     """
     drawn = args.plot is not None or args.report is not None
     return args.json or options.is_heard() or drawn or args.seeds > 1
