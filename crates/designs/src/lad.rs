@@ -9,10 +9,11 @@
 //! recorded it. If a queue is full of speculative entries, and only then, the old data of the
 //! oldest entry are logged, and its line is written in place.
 //!
-//! The machine itself keeps two of the rules that specs/logging.md section 5 adds. Loads are
-//! answered from speculative entries ([`Memory::reserve`]). And an entry never replaces an older
-//! transaction's write of its line: that write was accepted when the transaction committed, and the
-//! entry has a slot of its own.
+//! One rule that specs/logging.md section 5 adds is no rule here: that loads are answered from
+//! speculative entries. The machine computes with the newest bytes, wherever they lie, and a design
+//! only says when a load has them ([`Memory::reserve`]). A load that misses an entry would read old
+//! bytes, which no part of the machine can hand to a program. Switched off, the rule would move
+//! cycles, and no power failure could show it.
 //!
 //! [`Memory::reserve`]: model::memory::Memory::reserve
 
@@ -67,6 +68,9 @@ model::rules! {
         commit_own_entries,
         /// A line that is sent again in a transaction replaces its entry.
         replace_own_entry,
+        /// An entry has a slot of its own, and does not take that of an older transaction's write
+        /// of its line: the queue may still hold the write when that transaction has committed.
+        keep_committed_write,
         /// A queue that is full of speculative entries writes the oldest of them in place.
         spill_when_full,
         /// The old data of a line that a queue writes in place early are durable before the new

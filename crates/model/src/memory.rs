@@ -243,6 +243,11 @@ impl<E: Copy> Memory<E> {
         controller.waiting.is_empty() && controller.room_for(line).is_some()
     }
 
+    /// Whether a write of the line waits in its controller's queue, which another write would join.
+    pub fn is_queued(&self, line: Line) -> bool {
+        self.controllers[self.controller_of(line)].joins(line).is_some()
+    }
+
     /// Whether an event may make something durable.
     pub(crate) fn makes_durable(&self, event: &Event<E>) -> bool {
         match *event {

@@ -137,6 +137,12 @@ impl Lad {
             self.counts.replaced += 1;
             return Taken::Yes;
         }
+        if !self.rules.keep_committed_write
+            && below.memory.is_queued(entry.line)
+            && below.give_if_room(at, &entry.write())
+        {
+            return Taken::Yes;
+        }
         // Nothing is reserved while an ordinary write-back waits, so an entry never overtakes an
         // older write-back of its line.
         if below.reserve(at, entry.line) {

@@ -176,12 +176,13 @@ fn modules_use_what_is_above_them() {
 }
 
 /// What a design may ask of the controllers: the machine alone has writes arrive, and drains them.
-const ASKED_OF_MEMORY: [&str; 12] = [
+const ASKED_OF_MEMORY: [&str; 13] = [
     "came",
     "controller_of",
     "count_replaced",
     "durable",
     "has_room",
+    "is_queued",
     "longer",
     "now",
     "on_the_way",
