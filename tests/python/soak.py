@@ -71,6 +71,12 @@ HARDWARE_LOGS: dict[str, dict[str, tuple[str, ...]]] = {
     "redo-log": {"entries": ("1", "2", "64"), "record": ("line", "words")},
 }
 
+#: How groups lie in SSP's journal, and what shows that they are complete.
+JOURNALS = (
+    *(("pad", "commit_record"), ("rewrite", "commit_record"), ("group", "commit_record")),
+    *(("pad", "count"), ("group", "count")),
+)
+
 #: Crash points of a random campaign, at the most.
 POINTS = 300
 
@@ -151,9 +157,11 @@ def pages(draw: random.Random, design: str) -> dict[str, str]:
     }
     if design != "ssp":
         return found | {"design.shadow_frames": draw.choice(("1", "3", "40"))}
+    journal, complete = draw.choice(JOURNALS)
     return found | {
         "design.slots": draw.choice(("3", "6", "12", "40")),
-        "design.journal": draw.choice(("pad", "rewrite")),
+        "design.journal": journal,
+        "design.complete": complete,
         "design.switch_records": draw.choice(("together", "together", "alone")),
         "design.consolidations": draw.choice(("1", "8")),
         "design.direction": draw.choice(("min_copy", "page_table", "extra_page")),

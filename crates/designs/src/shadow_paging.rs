@@ -30,7 +30,7 @@ use model::units::{CoreId, Cycle, Line, Page, PageMap, PerCore};
 use crate::parts::corners;
 use crate::parts::counters::insert_before;
 use crate::parts::fall_back::FallBack;
-use crate::parts::journal::Journal;
+use crate::parts::journal::{Form, Journal};
 use crate::parts::page_table::Frames;
 use crate::parts::placed;
 use crate::parts::waits::Waits;
@@ -72,6 +72,9 @@ model::params! {
 
 /// The choice of `copy` under which all of a page is copied before the first store to it.
 const EAGER: u64 = choice::<ShadowParams>("copy", "eager");
+
+/// A group of the journal begins a line of its own.
+const FORM: Form = Form::with_commit_records(true);
 
 model::rules! {
     /// What keeps it right.
@@ -229,7 +232,7 @@ impl Design for ShadowPaging {
             owners: PageMap::default(),
             shadows: PageMap::default(),
             waits: Waits::new(cores),
-            journal: Journal::new(layout.ring.clone(), true),
+            journal: Journal::new(layout.ring.clone(), FORM),
             switched: VecDeque::new(),
             stalled: VecDeque::new(),
             shooting: VecDeque::new(),

@@ -33,7 +33,7 @@ use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, Page, PerCore};
 use crate::parts::corners;
 use crate::parts::counters::insert_before;
 use crate::parts::fall_back::FallBack;
-use crate::parts::journal::{Journal, Record};
+use crate::parts::journal::{Complete, Form, Journal, Record};
 use crate::parts::placed;
 use crate::parts::waits::Waits;
 use crate::undo::{UndoParams, UndoRules};
@@ -81,8 +81,15 @@ model::params! {
         /// Lines of the journal's ring (ours: 256 KiB; the paper gives none).
         journal_lines = 4096 in 20..=65_536, tight [20];
         /// What happens to a line of the journal that a commit does not fill: it is left, or
-        /// written again with the next group (ours: left; specs/remapping.md 1.6).
-        journal = "pad" of ["pad", "rewrite"];
+        /// written again with the next group; or commits that come while a group is being written
+        /// wait for its end or until they fill a line, and are one group then, whose last line is
+        /// left (ours: `pad`; specs/remapping.md 1.4 has all three).
+        journal = "pad" of ["pad", "rewrite", "group"];
+        /// How recovery knows that all records of a group are there: by one more record with a
+        /// checksum, or by a count in the last line's own records, each line with a checksum, for
+        /// which `journal` must not be `rewrite` (ours; the paper says nothing of it:
+        /// specs/remapping.md 1.4).
+        complete = "commit_record" of ["commit_record", "count"];
         /// When the journal has the record of a consolidation: with a commit or with others in one
         /// line, unless a core waits for the page or lacks a slot, or at once and in a line of its
         /// own (section 4.1.2: records are written when the buffer is full or asked for; for one
@@ -106,8 +113,12 @@ model::params! {
 const FULL: u64 = choice::<SspParams>("mode", "full");
 /// The choice of `allocate` under which a page gets a slot when a TLB gains it.
 const TLB_FILL: u64 = choice::<SspParams>("allocate", "tlb_fill");
-/// The choice of `journal` under which the part of a line that a commit does not fill is left.
-const PAD: u64 = choice::<SspParams>("journal", "pad");
+/// The choice of `journal` under which a line that a commit does not fill is written again.
+const REWRITE: u64 = choice::<SspParams>("journal", "rewrite");
+/// The choice of `journal` under which commits that come during the write of a group are one group.
+const GROUP: u64 = choice::<SspParams>("journal", "group");
+/// The choice of `complete` under which a group has a count.
+const COUNT: u64 = choice::<SspParams>("complete", "count");
 /// The choice of `switch_records` under which a consolidation's record is written at once.
 const ALONE: u64 = choice::<SspParams>("switch_records", "alone");
 /// The choice of `direction` under which a page goes into the frame that has more of its lines.
@@ -163,9 +174,11 @@ model::rules! {
         checkpoint_after_page_table,
         /// The tail of the journal follows the entries.
         tail_after_entries,
-        /// Recovery believes a group only if its commit record is there.
+        /// Recovery believes a group only if its commit record is there, or as many records as its
+        /// count says.
         wait_for_commit_record,
-        /// Recovery believes a commit record only if its checksum is right.
+        /// Recovery believes a commit record, or a line of a group with a count, only if its
+        /// checksum is right.
         verify_checksum_of_group,
         /// Recovery repeats a switch's update of the page table.
         redo_page_table,
@@ -196,6 +209,8 @@ pub struct Ssp {
     waits: Waits<Reason>,
     journal: Journal<Vec<What>>,
     known: Known,
+    /// Commits that wait in the journal's buffer for the group that is being written.
+    gathered: Vec<What>,
     /// Groups that the ring has no room for.
     stalled: VecDeque<Vec<What>>,
     /// Consolidations whose switch records are in the journal's buffer and not in a group yet.
@@ -302,8 +317,9 @@ impl Design for Ssp {
             running: PerCore::new(shape.cores, |_| Running::default()),
             claims: LineMap::default(),
             waits: Waits::new(shape.cores),
-            journal: Journal::new(layout.ring.clone(), params.journal == PAD),
+            journal: Journal::new(layout.ring.clone(), form(&params)),
             known: Known::new(&layout),
+            gathered: Vec::new(),
             stalled: VecDeque::new(),
             ready: Vec::new(),
             swaps: Vec::new(),
@@ -316,7 +332,15 @@ impl Design for Ssp {
         }
     }
 
-    fn begin(&mut self, tx: &Tx, _below: &mut Below<SspEvent>) -> Progress {
+    fn begin(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
+        if !form(&self.params).pads && self.params.complete == COUNT {
+            below.give_up(
+                "a line of the journal that has a count cannot be written again, as \
+                 `design.journal=rewrite` would: --set design.journal=pad or \
+                 design.complete=commit_record"
+                    .to_owned(),
+            );
+        }
         Progress::Done(tx.stored)
     }
 
@@ -446,6 +470,27 @@ impl Design for Ssp {
 }
 
 impl Ssp {
+    /// Appends the group of a commit. Where commits are grouped (`journal`), it waits for the group
+    /// that is being written, unless what waits fills a line.
+    fn append_commit(&mut self, commit: What, at: Cycle, below: &mut Below<SspEvent>) {
+        self.gathered.push(commit);
+        let is_full = self.journal.fills_a_line(self.records(&self.gathered));
+        if self.params.journal != GROUP || is_full || !self.journal.is_writing() {
+            self.append_gathered(at, below);
+        }
+    }
+
+    /// Appends the commits in the journal's buffer, and switch records for which they leave room.
+    fn append_gathered(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let commits = std::mem::take(&mut self.gathered);
+        let mut group = self.switches_beside(&commits);
+        group.extend(commits);
+        self.append_in_turn(group, at, below);
+    }
+
     /// Appends a group, or has it wait until the ring has room.
     fn append_in_turn(&mut self, group: Vec<What>, at: Cycle, below: &mut Below<SspEvent>) {
         if self.stalled.is_empty() && self.fits(&group) {
@@ -456,7 +501,7 @@ impl Ssp {
         self.consider_checkpoint(at, below);
     }
 
-    /// How many records a group has, without its commit record.
+    /// How many records a group has of its own.
     fn records(&self, group: &[What]) -> u64 {
         let records = |what: &What| match what {
             What::Commit { pages, .. } => pages.len() as u64,
@@ -516,8 +561,17 @@ impl Ssp {
                 What::Switch(job) => self.switched(job, at, below),
             }
         }
+        if !self.journal.is_writing() {
+            self.append_gathered(at, below);
+        }
         self.consider_checkpoint(at, below);
     }
+}
+
+/// How the journal's groups lie, and what shows that they are complete.
+fn form(params: &SspParams) -> Form {
+    let complete = if params.complete == COUNT { Complete::Count } else { Complete::CommitRecord };
+    Form { pads: params.journal != REWRITE, complete }
 }
 
 fn layout_of(setup: &Setup<'_, Ssp>) -> Layout {

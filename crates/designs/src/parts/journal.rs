@@ -5,22 +5,23 @@
 //!
 //! ```text
 //! the line of the tail, then the ring
-//! commit     checksum[32] position[32]           | count[8] 0[32] FFF TID
-//! others     what the design says                | 28 bits of that, 12 not FFF, TID
+//! records    what the design says                | 34 bits of that, its kind[18], 12 of form.rs
 //! ```
 //!
-//! A group is records and a commit record. The commit record holds how many records there are, the
-//! position of the first of them, counted from the beginning of time, and a checksum of all of that
-//! (32 bits, where a controller would have a CRC).
+//! A group is records, and what shows that all of them are there ([`Form`]).
 
 use std::collections::VecDeque;
 
 use model::controller::Notify;
 use model::design::{Below, Shape};
 use model::device::Write;
-use model::image::{Image, PowerLoss, word_of};
+use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::units::{Cycle, LINE_BYTES, Line, PAGE_BYTES, Page, Word, mix, mix_all};
+use model::units::{Cycle, LINE_BYTES, Line, PAGE_BYTES, Page, Word};
+
+mod form;
+
+pub use form::{Belief, Complete, Form, kind};
 
 /// A record.
 pub type Record = [u64; 2];
@@ -29,15 +30,10 @@ pub type Record = [u64; 2];
 const RECORD_WORDS: u64 = 2;
 /// Records of a line.
 pub const LINE_RECORDS: u64 = 4;
-/// Records of a group beside its commit record, at most: one for each page that a transaction may
-/// have stored to, and those that fill its last line.
-const GROUP_RECORDS: usize = 64 + LINE_RECORDS as usize - 1;
 /// Bits of a record's number, its TID, which are the lowest of its second word.
 pub const TID_BITS: u32 = 12;
 /// Bits of a record's kind, which come next.
 pub const KIND_BITS: u32 = 18;
-/// The kind of a commit record.
-const COMMIT: u64 = (1 << KIND_BITS) - 1;
 
 /// Where the journal lies: the line of the tail, then the ring.
 #[derive(Clone, Debug)]
@@ -97,8 +93,7 @@ pub struct Journal<W> {
     pub tail: u64,
     /// Groups before this position count.
     pub durable: u64,
-    /// Whether a group begins a line of its own.
-    pads: bool,
+    form: Form,
     /// Groups that do not count yet, in order.
     groups: VecDeque<Group<W>>,
     tid: u64,
@@ -140,22 +135,22 @@ impl Checkpoint {
 
 impl<W> Journal<W> {
     /// An empty journal.
-    pub fn new(ring: Ring, pads: bool) -> Journal<W> {
-        Journal::beginning_at(0, ring, pads)
+    pub fn new(ring: Ring, form: Form) -> Journal<W> {
+        Journal::beginning_at(0, ring, form)
     }
 
     /// An empty journal on a machine that boots from an image: it begins where the image's tail is.
-    pub fn boot(image: &Image<'_>, ring: Ring, pads: bool) -> Journal<W> {
-        Journal::beginning_at(image.word(ring.tail()), ring, pads)
+    pub fn boot(image: &Image<'_>, ring: Ring, form: Form) -> Journal<W> {
+        Journal::beginning_at(image.word(ring.tail()), ring, form)
     }
 
-    fn beginning_at(position: u64, ring: Ring, pads: bool) -> Journal<W> {
+    fn beginning_at(position: u64, ring: Ring, form: Form) -> Journal<W> {
         Journal {
             ring,
             head: position,
             tail: position,
             durable: position,
-            pads,
+            form,
             groups: VecDeque::new(),
             tid: 0,
             checkpoint: None,
@@ -164,16 +159,25 @@ impl<W> Journal<W> {
         }
     }
 
-    /// Whether a group of `records` records and its commit record fit.
+    /// Whether a group of `records` records fits.
     pub fn has_room(&self, records: u64) -> bool {
-        self.head + records + 1 - self.tail <= self.ring.records()
+        self.head + self.form.taken(records) - self.tail <= self.ring.records()
     }
 
-    /// How many more records the next group, of `records` records and its commit record, could have
-    /// in the same lines.
+    /// How many more records the next group, of `records` records, could have in the same lines.
     pub fn spare(&self, records: u64) -> u64 {
-        let end = self.head + records + 1;
+        let end = self.head + self.form.taken(records);
         end.next_multiple_of(LINE_RECORDS) - end
+    }
+
+    /// Whether a group of `records` records takes a line or more.
+    pub fn fills_a_line(&self, records: u64) -> bool {
+        self.form.taken(records) >= LINE_RECORDS
+    }
+
+    /// Whether there are groups that do not count yet.
+    pub fn is_writing(&self) -> bool {
+        !self.groups.is_empty()
     }
 
     /// The position at which the next group begins.
@@ -198,15 +202,15 @@ impl<W> Journal<W> {
         below: &mut Below<E>,
     ) {
         let start = self.head;
-        let last = commit(&records, start, self.tid());
+        let written = self.form.written(&records, start, self.tid());
         self.tid += 1;
-        for (position, record) in (start..).zip(records.iter().chain([&last])) {
+        for (position, record) in (start..).zip(&written) {
             let words = self.ring.words(position);
             words.into_iter().zip(record).for_each(|(word, &value)| {
                 below.view.set_word(word, value);
             });
         }
-        let end = start + records.len() as u64 + 1;
+        let end = start + written.len() as u64;
         let (first, until) = (start / LINE_RECORDS, end.div_ceil(LINE_RECORDS));
         for index in first..until {
             let line = self.ring.line(index % self.ring.lines);
@@ -214,7 +218,7 @@ impl<W> Journal<W> {
             below.send_direct(at, write, notify);
         }
         self.wraps += u64::from(start / self.ring.records() != end / self.ring.records());
-        self.head = if self.pads { end.next_multiple_of(LINE_RECORDS) } else { end };
+        self.head = self.form.after(end);
         let left = until - first;
         self.groups.push_back(Group { start, end: self.head, records, left, what: Some(what) });
     }
@@ -319,15 +323,6 @@ fn checkpoint_write<E: Copy>(line: Line, below: &Below<E>) -> Write {
     Write::whole(line, below.line(line), Class::Checkpoint)
 }
 
-/// What recovery demands of a group before it believes it.
-#[derive(Clone, Copy, Debug)]
-pub struct Belief {
-    /// That it has its commit record.
-    pub commit_record: bool,
-    /// That the commit record's checksum is right.
-    pub checksum: bool,
-}
-
 /// The groups of a journal that count, in order, as recovery finds them.
 #[derive(Default)]
 pub struct Found {
@@ -348,14 +343,14 @@ impl Found {
 }
 
 /// Reads a journal from its tail up to the first group that does not count.
-pub fn read(image: &Image<'_>, ring: &Ring, pads: bool, belief: Belief) -> Found {
+pub fn read(image: &Image<'_>, ring: &Ring, form: Form, belief: Belief) -> Found {
     let tail = image.word(ring.tail());
     let mut found = Found { end: tail, ..Found::default() };
     while found.end - tail < ring.records()
-        && let Some(end) = group(found.end, image, ring, belief, &mut found.records)
+        && let Some(end) = form.read(found.end, image, ring, belief, &mut found.records)
     {
         found.ends.push(found.records.len());
-        found.end = if pads { end.next_multiple_of(LINE_RECORDS) } else { end };
+        found.end = form.after(end);
     }
     found
 }
@@ -376,74 +371,17 @@ pub fn restart(
     image.set_word(ring.tail(), found.end + lap)
 }
 
-/// Adds the records of the group that begins at a position to `found`, if it counts, and returns
-/// where it ends.
-fn group(
-    start: u64,
-    image: &Image<'_>,
-    ring: &Ring,
-    belief: Belief,
-    found: &mut Vec<Record>,
-) -> Option<u64> {
-    let before = found.len();
-    let mut line = image.line(ring.words(start)[0].line());
-    for at in start..=start + GROUP_RECORDS as u64 {
-        if at > start && at.is_multiple_of(LINE_RECORDS) {
-            line = image.line(ring.words(at)[0].line());
-        }
-        let first = at % LINE_RECORDS * RECORD_WORDS;
-        let record = [first, first + 1].map(|word| word_of(line, Word(word)));
-        if !is_commit(&record) {
-            found.push(record);
-            continue;
-        }
-        let mut right = commit(&found[before..], start, tid(&record));
-        if !belief.checksum {
-            right[0] = right[0] & 0xffff_ffff | record[0] >> 32 << 32;
-        }
-        if record == right {
-            return Some(at + 1);
-        }
-        break;
-    }
-    if belief.commit_record || found.len() == before {
-        found.truncate(before);
-        return None;
-    }
-    let records = &found[before..];
-    let of_first = records.iter().take_while(|record| tid(record) == tid(&records[0])).count();
-    found.truncate(before + of_first);
-    Some(start + of_first as u64)
-}
-
-/// Makes the commit record of a group that begins at a position.
-fn commit(records: &[Record], start: u64, tid: u64) -> Record {
-    let (count, position) = (records.len() as u64, start & 0xffff_ffff);
-    let begin = mix(count ^ position.rotate_left(32));
-    let sum = mix_all(begin, records.iter().flatten()) & 0xffff_ffff;
-    [sum << 32 | position, count << 56 | COMMIT << TID_BITS | tid]
-}
-
-fn is_commit(record: &Record) -> bool {
-    kind(record) == COMMIT
-}
-
-/// The kind of a record.
-pub fn kind(record: &Record) -> u64 {
-    record[1] >> TID_BITS & ((1 << KIND_BITS) - 1)
-}
-
-fn tid(record: &Record) -> u64 {
-    record[1] & ((1 << TID_BITS) - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use model::config::Config;
     use model::contents::Contents;
 
+    use super::form::commit;
     use super::*;
 
+    const PADDED: Form = Form { pads: true, complete: Complete::CommitRecord };
+    const DENSE: Form = Form { pads: false, ..PADDED };
+    const COUNTED: Form = Form { complete: Complete::Count, ..PADDED };
     const ALL: Belief = Belief { commit_record: true, checksum: true };
 
     fn ring() -> Ring {
@@ -465,15 +403,19 @@ mod tests {
 
     #[test]
     fn a_group_fits_that_fills_the_ring_with_its_commit_record() {
-        let mut journal: Journal<()> = Journal::new(ring(), false);
+        let mut journal: Journal<()> = Journal::new(ring(), DENSE);
         assert!(journal.has_room(79) && !journal.has_room(80), "it has 80 records");
         (journal.head, journal.tail) = (90, 30);
         assert!(journal.has_room(19) && !journal.has_room(20));
+        let counted: Journal<()> = Journal::new(ring(), COUNTED);
+        assert!(counted.has_room(80) && !counted.has_room(81));
+        assert!(counted.fills_a_line(4) && !counted.fills_a_line(3) && journal.fills_a_line(3));
+        assert_eq!((counted.spare(3), counted.spare(4), journal.spare(1)), (1, 0, 0));
     }
 
     #[test]
     fn a_checkpoint_begins_when_so_much_of_the_ring_is_used() {
-        let mut journal: Journal<()> = Journal::new(ring(), false);
+        let mut journal: Journal<()> = Journal::new(ring(), DENSE);
         for (used, wanted) in [(0, false), (39, false), (40, true), (80, true)] {
             (journal.head, journal.tail) = (100 + used, 100);
             assert_eq!(journal.wants_checkpoint(50, false), wanted, "{used} of 80");
@@ -494,16 +436,71 @@ mod tests {
         };
         write(0, &records[0], &mut image);
         write(2, &commit(&records, 0, 5), &mut image);
-        assert!(read(&image, &ring, true, ALL).records.is_empty(), "a record is missing");
-        let gullible = read(&image, &ring, true, Belief { checksum: false, ..ALL });
+        assert!(read(&image, &ring, PADDED, ALL).records.is_empty(), "a record is missing");
+        let gullible = read(&image, &ring, PADDED, Belief { checksum: false, ..ALL });
         assert_eq!((gullible.groups().count(), gullible.end), (1, 4));
         write(1, &records[1], &mut image);
-        let found = read(&image, &ring, false, ALL);
+        let found = read(&image, &ring, DENSE, ALL);
         assert_eq!((found.groups().collect(), found.end), (vec![&records[..]], 3));
-        let gullible = read(&image, &ring, true, Belief { commit_record: false, ..ALL });
+        let gullible = read(&image, &ring, PADDED, Belief { commit_record: false, ..ALL });
         assert_eq!(gullible.groups().next(), Some(&records[..]));
         image.set_word(ring.tail(), 80).expect("power");
-        assert!(read(&image, &ring, true, ALL).records.is_empty(), "it is of the lap before");
+        assert!(read(&image, &ring, PADDED, ALL).records.is_empty(), "it is of the lap before");
+    }
+
+    fn lay(form: Form, position: u64, records: &[Record], ring: &Ring, image: &mut Image<'_>) {
+        for (position, record) in (position..).zip(form.written(records, position, 5)) {
+            for (word, value) in ring.words(position).into_iter().zip(record) {
+                image.set_word(word, value).expect("power");
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_counts_if_its_last_line_says_how_many_records_there_are() {
+        let ring = ring();
+        let records: Vec<Record> = (1..=5).map(|place| [place, place << TID_BITS]).collect();
+        for missing in 0..=16 {
+            let durable = Contents::new(0, ring.end()).expect("room");
+            let mut image = Image::over(&durable);
+            lay(COUNTED, 0, &records[..4], &ring, &mut image);
+            lay(COUNTED, 4, &records[..1], &ring, &mut image);
+            assert_eq!(read(&image, &ring, COUNTED, ALL).groups().count(), 2);
+            // A group of two lines takes the places of the two, and one word of it is missing.
+            let [stale, place] = [missing / 2, missing % 2];
+            let word = |position: usize| ring.words(position as u64)[place];
+            let before = (missing < 16).then(|| image.word(word(stale)));
+            lay(COUNTED, 0, &records, &ring, &mut image);
+            let is_there = before.is_none_or(|before| before == image.word(word(stale)));
+            if let Some(before) = before {
+                image.set_word(word(stale), before).expect("power");
+            }
+            let found = read(&image, &ring, COUNTED, ALL);
+            match is_there {
+                true => assert_eq!(found.groups().collect::<Vec<_>>(), [&records[..]], "{missing}"),
+                false => assert_eq!((found.groups().count(), found.end), (0, 0), "{missing}"),
+            }
+            image.set_word(ring.tail(), 80).expect("power");
+            assert!(read(&image, &ring, COUNTED, ALL).records.is_empty(), "of the lap before");
+        }
+    }
+
+    #[test]
+    fn who_needs_no_count_or_no_checksum_believes_too_much() {
+        let ring = ring();
+        let durable = Contents::new(0, ring.end()).expect("room");
+        let mut image = Image::over(&durable);
+        let records: Vec<Record> = (1..=5).map(|place| [place, place << TID_BITS]).collect();
+        lay(COUNTED, 0, &records, &ring, &mut image);
+        image.set_word(ring.words(1)[0], 7).expect("power");
+        assert!(read(&image, &ring, COUNTED, ALL).records.is_empty(), "a word is another");
+        let gullible = read(&image, &ring, COUNTED, Belief { checksum: false, ..ALL });
+        assert_eq!((gullible.records.len(), gullible.end), (5, 8));
+        lay(COUNTED, 0, &records, &ring, &mut image);
+        image.set_word(ring.words(4)[1], 0).expect("power");
+        assert!(read(&image, &ring, COUNTED, ALL).records.is_empty(), "its last line is missing");
+        let gullible = read(&image, &ring, COUNTED, Belief { commit_record: false, ..ALL });
+        assert_eq!((&gullible.records[..], gullible.end), (&records[..4], 4));
     }
 
     #[test]
@@ -524,12 +521,12 @@ mod tests {
         // The first group lacks its commit record, and the second one is whole.
         write(0, &[7, 8 << 12 | 5], &mut image);
         group(4, 6, &mut image);
-        let found = read(&image, &ring, true, ALL);
+        let found = read(&image, &ring, PADDED, ALL);
         assert_eq!(found.groups().count(), 0);
         restart(&found, true, &mut image, &ring).expect("power");
         let begin = image.word(ring.tail());
         group(begin, 5, &mut image);
-        let after = read(&image, &ring, true, ALL);
+        let after = read(&image, &ring, PADDED, ALL);
         assert_eq!(
             (after.groups().count(), after.end),
             (1, begin + 4),

@@ -11,7 +11,7 @@ use model::units::Page;
 
 use crate::parts::fall_back;
 use crate::parts::journal::{self, Belief, Journal};
-use crate::shadow_paging::{ShadowPaging, layout_of};
+use crate::shadow_paging::{FORM, ShadowPaging, layout_of};
 
 /// See the module.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result<(), PowerLoss> {
@@ -21,7 +21,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, ShadowPaging>) -> Result
         commit_record: rules.wait_for_commit_record,
         checksum: rules.verify_checksum_of_group,
     };
-    let found = journal::read(image, &layout.ring, true, belief);
+    let found = journal::read(image, &layout.ring, FORM, belief);
     let records = found.records.iter();
     let frames: BTreeMap<Page, Page> =
         records.filter_map(|&record| layout.decode(record)).collect();
@@ -44,7 +44,7 @@ pub fn boot(image: &Image<'_>, setup: &Setup<'_, ShadowPaging>) -> ShadowPaging 
     let mut design = ShadowPaging::new(setup);
     let layout = &design.layout;
     let mapped = layout.table.read(image).expect("who resolved it saw one use a frame");
-    design.journal = Journal::boot(image, layout.ring.clone(), true);
+    design.journal = Journal::boot(image, layout.ring.clone(), FORM);
     for &(page, frame) in &mapped.moved {
         design.frames.set(page, frame);
     }

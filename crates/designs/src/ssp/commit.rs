@@ -217,10 +217,7 @@ impl Ssp {
         let pages = std::mem::take(&mut running.pages);
         let lines = std::mem::take(&mut running.lines);
         let early = std::mem::take(&mut running.early);
-        let commit = What::Commit { core, pages, lines, early };
-        let mut group = self.switches_beside(&commit);
-        group.push(commit);
-        self.append_in_turn(group, at, below);
+        self.append_commit(What::Commit { core, pages, lines, early }, at, below);
         if !self.rules.acknowledge_after_journal {
             below.wake(core, at + below.shape.path);
         }

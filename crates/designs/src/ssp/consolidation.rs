@@ -12,7 +12,6 @@ use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, PAGE_LINES, Page, bits};
 
-use crate::parts::journal::LINE_RECORDS;
 use crate::parts::page_table::PageTable;
 use crate::parts::waits::For;
 use crate::ssp::layout::{Kept, SlotId};
@@ -217,8 +216,7 @@ impl Ssp {
     pub(super) fn make_ready(&mut self, id: JobId, at: Cycle, below: &mut Below<SspEvent>) {
         self.ready.push(id);
         let records: u64 = self.ready.iter().map(|&id| self.switch_records(id)).sum();
-        // With their commit record they fill a line.
-        let is_full = records + 1 >= LINE_RECORDS;
+        let is_full = self.journal.fills_a_line(records);
         if is_full || self.params.switch_records == super::ALONE || self.waits.wants_own() {
             self.write_switches(at, below);
         }
@@ -240,9 +238,9 @@ impl Ssp {
         }
     }
 
-    /// The consolidations whose records fit the last line of a commit's group.
-    pub(super) fn switches_beside(&mut self, commit: &What) -> Vec<What> {
-        let mut records = self.records(std::slice::from_ref(commit));
+    /// The consolidations whose records fit the last line of a group of commits.
+    pub(super) fn switches_beside(&mut self, commits: &[What]) -> Vec<What> {
+        let mut records = self.records(commits);
         let mut group = Vec::new();
         while let Some(&id) = self.ready.first() {
             let more = self.switch_records(id);

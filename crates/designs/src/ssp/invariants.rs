@@ -15,11 +15,12 @@ impl Ssp {
     /// When two of them stored to one line (I7).
     fn updated(&self, id: SlotId) -> u64 {
         let running = self.running.iter().flat_map(|(_, running)| &running.pages);
-        let stalled = self.stalled.iter().flatten().flat_map(|what| match what {
+        let waiting = self.gathered.iter().chain(self.stalled.iter().flatten());
+        let waiting = waiting.flat_map(|what| match what {
             What::Commit { pages, .. } => &pages[..],
             What::Switch(_) => &[],
         });
-        let of_slot = running.chain(stalled).filter(|written| written.slot == id);
+        let of_slot = running.chain(waiting).filter(|written| written.slot == id);
         of_slot.fold(0, |updated, written| {
             assert_eq!(updated & written.upd, 0, "I7: one transaction stores to a line at a time");
             updated | written.upd

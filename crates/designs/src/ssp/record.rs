@@ -7,6 +7,8 @@
 //! page       virtual page[64]                | 0[34] PAGE[18] TID
 //! ```
 //!
+//! Where groups have counts, the bits of the TID belong to the line (parts/journal/form.rs).
+//!
 //! The paper says 128 bits and no more. specs/remapping.md infers 40 bits of a frame's number and
 //! 12 of a slot's from its 4,096 slots; with so few, the TLBs of a machine with more than a few
 //! cores hold more pages than there are slots. 34 bits of a frame's number are 64 TiB.

@@ -13,7 +13,7 @@ use crate::ssp::checkpoint::Known;
 use crate::ssp::layout::Kept;
 use crate::ssp::record::{Entry, apply, frames_of};
 use crate::ssp::slots::Slots;
-use crate::ssp::{Ssp, layout_of};
+use crate::ssp::{Ssp, form, layout_of};
 
 /// See the module.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), PowerLoss> {
@@ -29,8 +29,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Ssp>) -> Result<(), Powe
         commit_record: rules.wait_for_commit_record,
         checksum: rules.verify_checksum_of_group,
     };
-    let found =
-        journal::read(image, &layout.ring, setup.params.first.journal == super::PAD, belief);
+    let found = journal::read(image, &layout.ring, form(&setup.params.first), belief);
     let mut entries = Vec::new();
     for records in found.groups() {
         entries.clear();
@@ -62,8 +61,7 @@ pub fn boot(image: &Image<'_>, setup: &Setup<'_, Ssp>) -> Ssp {
     let design = Ssp::new(setup);
     let layout = &design.layout;
     let (slots, queue) = Slots::boot(image, layout).expect("who resolved it saw one use a frame");
-    let journal =
-        Journal::boot(image, layout.ring.clone(), setup.params.first.journal == super::PAD);
+    let journal = Journal::boot(image, layout.ring.clone(), form(&setup.params.first));
     Ssp { slots, queue, journal, known: Known::boot(image, layout), ..design }
 }
 

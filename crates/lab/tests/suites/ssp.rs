@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{all_hold, resolve, run};
+use crate::common::{all_hold, crash_as, request, resolve, run};
 use crate::programs::{at, counted, on, store};
+use lab::Control;
 use model::design::{Shape, Structure};
 use model::meters::Stall;
-use model::units::PAGE_LINES;
+use model::units::{LINE_BYTES, PAGE_LINES};
 
 /// Programs over lines of several pages.
 const PROGRAMS: &[&str] = &[
@@ -57,6 +58,103 @@ fn recovery_may_be_interrupted() {
     for (program, sizes) in PROGRAMS.iter().zip(SIZES) {
         all_hold([format!("ssp scribble {program} {sizes}").replace("txs=60", "txs=30")]);
     }
+}
+
+/// How groups lie in the journal and what shows that they are complete, beside the default.
+const FORMS: &[&str] = &[
+    "design.journal=group",
+    "design.complete=count",
+    "design.journal=group design.complete=count",
+];
+
+/// Machines on which lines of a journal's group overtake each other, or are torn.
+const UNEVEN: &[&str] = &[
+    "controller.domain=media",
+    "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
+     controller.writeback_buffer_size=64 pm.xpbuffer_entries=1 pm.tWRITE=400cycles",
+];
+
+/// Each form of the journal is right wherever the power is cut, on small sizes and in later lives.
+#[test]
+fn every_form_of_the_journal_is_right() {
+    let small = "design.slots=9 design.journal_lines=20";
+    let mut lines = Vec::new();
+    for form in FORMS {
+        for (program, seen) in PROGRAMS.iter().zip(UNEVEN.iter().cycle()) {
+            lines.push(format!("ssp scribble {program} {small} {form} nested=false"));
+            let program = program.replace("txs=60", "txs=20");
+            lines.push(format!("ssp scribble {program} {small} {form} {seen} lives=2"));
+        }
+        for (workload, uneven) in
+            ["hash", "rbtree", "btree", "tpcc"].into_iter().zip(UNEVEN.iter().cycle())
+        {
+            lines.push(format!(
+                "ssp {workload} txs=20 cores=2 points=700 nested=false {form} {uneven}"
+            ));
+        }
+    }
+    all_hold(lines);
+}
+
+/// Each rule that concerns the journal is needed under each form, too. Beside a rule are the seeds
+/// of the trials that catch it, one for each form; to begin there spares the search.
+#[test]
+fn what_keeps_the_journal_right_is_needed_under_each_form() {
+    const RULES: &[(&str, [u64; 3])] = &[
+        ("journal_after_lines", [1, 1, 1]),
+        ("append_whole_groups", [252, 36, 252]),
+        ("acknowledge_after_journal", [1, 1, 1]),
+        ("groups_in_order", [3, 2, 3]),
+        ("stall_when_full", [3, 243, 243]),
+        ("checkpoint_what_counts", [243, 243, 2]),
+        ("checkpoint_after_page_table", [2, 2, 2]),
+        ("tail_after_entries", [1, 1, 1]),
+        ("wait_for_commit_record", [1, 15, 243]),
+        ("verify_checksum_of_group", [2, 2, 2]),
+        ("fence_before_journal_restarts", [1, 1, 1]),
+        ("restart_a_lap_later", [303, 295, 303]),
+    ];
+    let mut wrong = Vec::new();
+    for (place, form) in FORMS.iter().enumerate() {
+        for (rule, seeds) in RULES {
+            let line = format!(
+                "ssp scribble cores=2 txs=40 nested=false lives=2 points=1 mutants={rule} {form}"
+            );
+            let mut request = request(&line);
+            request["caught_with"] = serde_json::json!({ *rule: seeds[place] });
+            let mutant = &crash_as(&request)["mutants"][0];
+            let seed = mutant["seed"].as_u64().unwrap_or(0);
+            if mutant["caught"] != true || seed != seeds[place] {
+                wrong.push(format!("{line}: {mutant}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Commits of several cores share lines of the journal if they are grouped, and a count leaves the
+/// place of a commit record to a fourth page.
+#[test]
+fn grouped_commits_and_counts_write_fewer_lines_of_the_journal() {
+    let lines = |settings: &str| {
+        let row = run(&format!("ssp scribble machine=ssp txs=200 {settings}"));
+        row["pm_writes"]["by_class"]["log"].as_u64().expect("a number") / LINE_BYTES
+    };
+    let busy = "cores=4 workload.words=512 workload.stores=1 workload.apart=64";
+    let (alone, grouped) = (lines(busy), lines(&format!("{busy} design.journal=group")));
+    assert!(grouped * 6 < alone * 5, "{grouped} and {alone}");
+    let one = "cores=1 workload.words=2048 workload.stores=4 workload.apart=4096";
+    let (records, counts) = (lines(one), lines(&format!("{one} design.complete=count")));
+    assert!(counts < records, "{counts} and {records}");
+    assert_eq!(lines(&format!("{one} design.journal=group")), records, "one core waits for each");
+}
+
+/// A line with a checksum of all that it holds cannot be written again.
+#[test]
+fn a_journal_that_rewrites_lines_has_no_counts() {
+    let line = "ssp scribble txs=2 design.journal=rewrite design.complete=count";
+    let error = lab::run(&request(line).to_string(), &Control::default()).expect_err("a sentence");
+    assert!(error.to_string().contains("--set design.journal=pad"), "{error}");
 }
 
 /// What the paper says of its hardware (MICRO'19 section 4.3), of one core: 832 bytes beside a data
