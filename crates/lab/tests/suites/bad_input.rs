@@ -358,7 +358,7 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "ycsb",
         "readproportion=0\nupdateproportion=0\n",
-        "mine.txt: the proportions of all operations are 0",
+        "mine.txt: the proportions of all operations are 0; one must be above 0",
     ),
     (
         "ycsb",

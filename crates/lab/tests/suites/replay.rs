@@ -178,7 +178,7 @@ fn a_trace_that_does_not_fit_says_what_to_do() {
     let pages: String = (1..300).map(|page| format!("load {}\n", page * 4096)).collect();
     let wide = format!("region 0 64\nload 0\n{pages}");
     let said = refused("silo replay cores=1 dram.device_size=1MiB", &wide);
-    assert!(said.ends_with("raise --set dram.device_size=..."), "{said}");
+    assert!(said.ends_with("raise it with --set dram.device_size=..."), "{said}");
 }
 
 #[test]

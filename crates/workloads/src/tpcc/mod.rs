@@ -95,8 +95,8 @@ model::params! {
         /// places. An array has none: a row is found by its number, and a new order takes the place
         /// of the one that is as many orders older as there were at the start.
         index = "hash" of Kind::NAMES;
-        /// The most children of a node of a B-tree or a B+-tree, and the most items of a leaf of the
-        /// latter; an odd number stands for the even one below it (PMDK's btree_map: 8; for a
+        /// The most children of a node of a B-tree or a B+-tree, and the most items of a leaf of
+        /// the latter; an odd number stands for the even one below it (PMDK's btree_map: 8; for a
         /// B+-tree ours: SSP's profile has 64 to 100).
         order = 8 in 4..=128;
     }

@@ -3,6 +3,7 @@
 mod common;
 mod every;
 mod kernels;
+mod properties;
 mod replay;
 mod sqlite;
 mod structures;
