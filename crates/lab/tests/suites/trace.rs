@@ -199,7 +199,7 @@ fn a_violation_is_at_the_end_of_its_timeline() {
 fn a_window_that_is_too_long_is_told_how_long_one_may_be() {
     let spec = json!({ "design": "undo@x86", "workload": "queue", "machine": "tiny", "txs": 9000 });
     let error = timeline(&spec, &json!({})).expect_err("too much happens");
-    let (told, length) = error.split_once(": lower --for to ").expect("a number");
+    let (told, length) = error.split_once("; lower --for to ").expect("a number");
     assert!(told.starts_with("more happens in 1s than a timeline holds, "), "{error}");
     let found = timeline(&spec, &json!({ "length": length })).expect("it is short enough");
     assert!(events(&found).len() > 200_000, "{length}: {}", events(&found).len());
@@ -212,7 +212,7 @@ fn what_cannot_be_recorded_is_told() {
         (json!({ "length": "0ns" }), "for is 0 cycles"),
         (json!({ "length": "5" }), "for: "),
         (json!({ "from": "soon" }), "from: "),
-        (json!({ "address": "0xg" }), "`0xg` is no address"),
+        (json!({ "address": "0xg" }), "`0xg` is not an address"),
         (
             json!({ "event": 10_000_000 }),
             "the run has no event 10000000; its crash points are 1 to",

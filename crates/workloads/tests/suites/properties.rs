@@ -183,7 +183,10 @@ fn errors_in_property_files_name_file_line_and_what_was_expected() {
             "scanproportion\\\n\\\n  2\n",
             "mix, line 1: expected `name=value`, a comment or nothing, not",
         ),
-        ("fieldcount=5\n\nfieldlength \\\n\t= \\\n many", "mix, line 3: `fieldlength` is a whole"),
+        (
+            "fieldcount=5\n\nfieldlength \\\n\t= \\\n many",
+            "mix, line 3: `fieldlength` must be a whole",
+        ),
         (
             "# one\\\nfieldcount=0",
             "mix, line 2: `fieldcount` must be a whole number from 1 to 1024",

@@ -441,7 +441,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "START|STORE;0x0;0x1|STOP",
-        "mine.trace, operation 1: `STORE;0x0;0x1` is no operation of a store \
+        "mine.trace, operation 1: `STORE;0x0;0x1` is not an operation of a store \
                                   log; there are REGISTER_FILE, STORE, FLUSH, FENCE, and markers that end in \
                                   .BEGIN or .END",
     ),

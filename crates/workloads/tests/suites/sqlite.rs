@@ -453,9 +453,9 @@ fn bad_scripts_are_refused_by_line() {
         ("SELECT :key;", "line 1: unknown parameter `:key`; a statement has `:random`, `:n`,"),
         ("SELECT ?;", "line 1: unknown parameter `?`; "),
         ("ATTACH 'x' AS x;", "line 1: ATTACH is not supported here: a commit that spans two files"),
-        ("SELECT 1;\nVACUUM;", "line 2: VACUUM is not possible here"),
-        ("\u{feff}VACUUM; SELECT 1;", "line 1: VACUUM is not possible here"),
-        (" \x0b/*/ */ VACUUM; SELECT 1;", "line 1: VACUUM is not possible here"),
+        ("SELECT 1;\nVACUUM;", "line 2: VACUUM is not supported here"),
+        ("\u{feff}VACUUM; SELECT 1;", "line 1: VACUUM is not supported here"),
+        (" \x0b/*/ */ VACUUM; SELECT 1;", "line 1: VACUUM is not supported here"),
         (
             "SELECT 1;\nCREATE TEMPORARY TABLE u (k);\n-- measured\nSELECT 1;",
             "line 2: the measured part has a connection of its own, in which nothing temporary of \
@@ -527,20 +527,26 @@ fn pragmas_that_are_not_possible_are_refused_with_the_reason() {
     let cases = [
         (
             "SELECT 1;\nPRAGMA main.journal_mode = WAL;",
-            "line 2: PRAGMA journal_mode is not possible",
+            "line 2: PRAGMA journal_mode is not supported",
         ),
         (
             "PRAGMA \"journal_mode\"(wal); SELECT 1;",
             "here: the journal is what the design stands for",
         ),
-        ("PRAGMA Locking_Mode=EXCLUSIVE; SELECT 1;", "line 1: PRAGMA locking_mode is not possible"),
+        (
+            "PRAGMA Locking_Mode=EXCLUSIVE; SELECT 1;",
+            "line 1: PRAGMA locking_mode is not supported",
+        ),
         (
             "PRAGMA mmap_size(9); SELECT 1;",
             "line 1: PRAGMA mmap_size is not supported here: a mapped",
         ),
-        ("PRAGMA page_size = 8192; SELECT 1;", "not possible here: pages have 4096 bytes"),
-        ("PRAGMA cache_size = -2000; SELECT 1;", "not possible here: set workload.cache_pages"),
-        ("PRAGMA synchronous = OFF; SELECT 1;", "not possible here: every commit is to be durable"),
+        ("PRAGMA page_size = 8192; SELECT 1;", "not supported here: pages have 4096 bytes"),
+        ("PRAGMA cache_size = -2000; SELECT 1;", "not supported here: set workload.cache_pages"),
+        (
+            "PRAGMA synchronous = OFF; SELECT 1;",
+            "not supported here: every commit is to be durable",
+        ),
         ("PRAGMA encoding = 'UTF-16le'; SELECT 1;", "first page already, in UTF-8"),
         ("PRAGMA auto_vacuum = FULL; SELECT 1;", "first page already, with NONE"),
         ("PRAGMA cache_spill = 100; SELECT 1;", "would need a journal, so it is OFF"),
@@ -551,13 +557,16 @@ fn pragmas_that_are_not_possible_are_refused_with_the_reason() {
             "PRAGMA wal_checkpoint; SELECT 1;",
             "line 1: PRAGMA wal_checkpoint is not supported here; supported are ",
         ),
-        ("PRAGMA foreign_key = 1;", "did you mean `foreign_keys`? possible are foreign_keys, fore"),
+        (
+            "PRAGMA foreign_key = 1;",
+            "did you mean `foreign_keys`? supported are foreign_keys, fore",
+        ),
         (
             "-- measured\nPRAGMA foreign_keys=1;",
             "line 2: PRAGMA foreign_keys belongs before the line",
         ),
         ("-- measured\nPRAGMA journal_mode=DELETE;", "line 2: PRAGMA journal_mode belongs before"),
-        ("SELECT 1;\nEXPLAIN PRAGMA synchronous=OFF;", "line 2: EXPLAIN PRAGMA is not possible"),
+        ("SELECT 1;\nEXPLAIN PRAGMA synchronous=OFF;", "line 2: EXPLAIN PRAGMA is not supported"),
         ("explain/**/query plan pragma x=1;", "SQLite obeys some pragmas already when"),
     ];
     for (script, sentence) in cases {
