@@ -188,7 +188,7 @@ def test_trials_are_of_the_designs_in_rust_too() -> None:
     )
     assert without.failed
     assert refused(lambda: indelible.crash("silo", "hash", trials=0)).startswith(
-        "`trials` is a whole"
+        "`trials` must be a whole"
     )
 
 
@@ -232,7 +232,9 @@ def test_a_class_is_a_design() -> None:
     assert refused(lambda: indelible.run(int, "queue")).startswith("int is not a design; derive it")
     other = type("Lazy", (Design,), {})
     assert "2 classes called Lazy" in refused(lambda: indelible.compare([Lazy, other], ["queue"]))
-    assert "there is" in refused(lambda: indelible.run(type("silo", (Design,), {}), "queue"))
+    assert "there already is" in refused(
+        lambda: indelible.run(type("silo", (Design,), {}), "queue")
+    )
 
 
 TYPED = """

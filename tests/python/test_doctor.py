@@ -168,7 +168,7 @@ def test_a_recorder_that_is_not_built_is_told_with_the_error_and_not_with_what_f
     broken.write_text(f"#!/bin/sh\necho '{told}' >&2\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    refusal = r"does not build the recorder: recorder\.c:1: error: no such type$"
+    refusal = r"could not build the recorder: recorder\.c:1: error: no such type$"
     with pytest.raises(indelible.InputError, match=refusal):
         indelible.cc(["a.c"], str(broken))
     assert [path.name for path in (tmp_path / "indelible").iterdir()] == []
@@ -180,7 +180,7 @@ def test_what_a_flag_takes_away_is_named() -> None:
         ("-fsanitize=leak", "the compiler's thread sanitizer"),
         ("-static", "a shared library"),
     ):
-        told = f"`indelible cc` needs {needed}, which goes with no {flag}: leave it out"
+        told = f"`indelible cc` needs {needed}, which does not work with {flag}; leave it out"
         with pytest.raises(indelible.InputError, match=f"^{re.escape(told)}$"):
             indelible.cc(["-O2", flag, "a.c"])
 

@@ -429,7 +429,7 @@ def test_what_was_not_seen_at_the_end_is_told_so(build: Build) -> None:
         " at[0] = 1; other(at); return 0; }",
         "other.o",
     )
-    with pytest.raises(InputError, match="first at 0x10048 before the end: build what stores"):
+    with pytest.raises(InputError, match="first at 0x10048 before the end; build what stores"):
         indelible.record(["./program"], "a.trace")
 
 

@@ -60,7 +60,7 @@ def test_what_an_aborted_transaction_leaves_is_refused(build: Build) -> None:
     # Of more stores than there is room for at first.
     body = "indelible_begin(); for (int n = 0; n < 5000; n++) at[n % 1000] = n;\n"
     put_back = "for (int n = 0; n < 999; n++) at[n] = 0;\nindelible_abort();"
-    assert "at D: 0x11f38 does not" in refused(body + "\n" + put_back, build)
+    assert "at D: 0x11f38 no longer holds" in refused(body + "\n" + put_back, build)
 
 
 def test_what_puts_back_need_not_be_seen(build: Build) -> None:

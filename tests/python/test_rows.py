@@ -61,4 +61,4 @@ def test_a_variable_limits_how_many_runs_there_are_at_once(
         assert [control.threads for control in pool.Here().controls([None])] == [meant]
     monkeypatch.setenv("INDELIBLE_JOBS", "many")
     code, _, complaints = command("compare")
-    assert (code, "INDELIBLE_JOBS is `many`" in complaints) == (2, True)
+    assert (code, "INDELIBLE_JOBS must be a whole number" in complaints) == (2, True)

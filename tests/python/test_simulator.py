@@ -338,7 +338,7 @@ BAD = {
     "name": (["explain", "sillo"], ["sillo", "silo"]),
     "memory": (
         [*RUN, "--machine", "tiny", "--set", "workload.items=1000000"],
-        ["asked for", "is free", "--set pm.device_size"],
+        ["needs 17.1 MiB", "is free", "--set pm.device_size"],
     ),
 }
 
