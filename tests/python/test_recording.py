@@ -297,10 +297,7 @@ def test_a_structure_that_is_returned_into_memory_is_noticed(build: Build) -> No
             'map("pool", 4096)[0] = 1; fputc(1, fopencookie(NULL, "w", ends)); return 0;',
             "ended by signal 6$",
         ),
-        (
-            'map("pool", 4096)[0] = 1; execlp("true", "true", NULL);',
-            "another way, such as by exec$",
-        ),
+        ('map("pool", 4096)[0] = 1; execlp("true", "true", NULL);', "such as by exec$"),
         (
             'uint64_t *at = map("pool", 4096);'
             "for (int file = 3; file < 1024; file++) close(file); at[0] = 1;",
