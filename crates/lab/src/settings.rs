@@ -231,7 +231,10 @@ mod tests {
             ("entries", "write tlb.entries or design.entries"),
             ("buckets", "write workload.buckets"),
             ("delay", "write, for instance, controller.wpq"),
-            ("./mine.py.entries", "of a design in a file write design.entries, or the file's name"),
+            (
+                "./mine.py.entries",
+                "for a design in a file write design.entries, or the file's name",
+            ),
         ] {
             let text = split(&of(&[(path, "1")])).expect_err("no section").to_string();
             assert!(text.contains(&format!(" is not section.field; {instance}")), "{text}");
