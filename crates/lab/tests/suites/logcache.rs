@@ -124,5 +124,5 @@ fn volatile_memory_that_is_too_small_says_so() {
     );
     let refused = lab::run(&request.to_string(), &lab::Control::default());
     let sentence = refused.expect_err("too small").to_string();
-    assert!(sentence.contains("raise --set dram.device_size"), "{sentence}");
+    assert!(sentence.contains("raise it with --set dram.device_size"), "{sentence}");
 }

@@ -175,74 +175,62 @@ fn no_number_of_a_property_file_is_too_large_to_be_run() {
     }
 }
 
+/// Property files with a mistake, and how the error begins.
+const WRONG: &[(&str, &str)] = &[
+    ("# fine\nreadproportion", "mix, line 2: expected `name=value`"),
+    (
+        "scanproportion\\\n\\\n  2\n",
+        "mix, line 1: expected `name=value`, a comment or nothing, not",
+    ),
+    ("fieldcount=5\n\nfieldlength \\\n\t= \\\n many", "mix, line 3: `fieldlength` must be a whole"),
+    ("# one\\\nfieldcount=0", "mix, line 2: `fieldcount` must be a whole number from 1 to 1024"),
+    (
+        "fieldcount=5\\\\\nfieldlength=1",
+        "mix, line 1: `fieldcount` must be a whole number from 1 to",
+    ),
+    ("minscanlength=0", "mix, line 1: `minscanlength` must be a whole number from 1 to"),
+    (
+        "minscanlength=6\nmaxscanlength=5",
+        "mix: `minscanlength` must not be above `maxscanlength`, 5; it is 6",
+    ),
+    ("recordcount=many", "mix, line 1: `recordcount` must be a whole number from 1 to"),
+    ("\n\nrecordcount=0", "mix, line 3: `recordcount` must be a whole number from 1 to"),
+    ("fieldlength=", "mix, line 1: `fieldlength` must be a whole number from 1 to 65536, not ``"),
+    (
+        "readproportion=-1",
+        "mix, line 1: `readproportion` must be a number from 0 to 1000000000, no",
+    ),
+    ("scanproportion=NaN", "mix, line 1: `scanproportion` must be a number from 0 to 1000000000"),
+    (
+        "scanproportion=Infinity",
+        "mix, line 1: `scanproportion` must be a number from 0 to 10000000",
+    ),
+    (
+        "requestdistribution=zipf",
+        "mix, line 1: `requestdistribution` must be `uniform`, \
+         `zipfian`",
+    ),
+    ("readallfields=yes", "mix, line 1: `readallfields` must be `true` or `false`, not `yes`"),
+    ("fieldlengthdistribution=zipfian", "mix, line 1: `fieldlengthdistribution` can only be"),
+    (
+        "fieldlengthdistributon=zipfian",
+        "mix, line 1: unknown property \
+         `fieldlengthdistributon`",
+    ),
+    ("readproporton=1", "mix, line 1: unknown property `readproporton`; did you mean `readprop"),
+    (
+        "readModifyWriteProportion=1",
+        "mix, line 1: unknown property \
+         `readModifyWriteProportion`;",
+    ),
+    ("recordcount 9\nread half", "mix, line 2: expected `name=value`, not `read half`"),
+    ("=5", "mix, line 1: expected a name before `=`"),
+    ("readproportion=0\nupdateproportion=0", "mix: the proportions of all operations are 0"),
+];
+
 #[test]
 fn errors_in_property_files_name_file_line_and_what_was_expected() {
-    for (text, told) in [
-        ("# fine\nreadproportion", "mix, line 2: expected `name=value`"),
-        (
-            "scanproportion\\\n\\\n  2\n",
-            "mix, line 1: expected `name=value`, a comment or nothing, not",
-        ),
-        (
-            "fieldcount=5\n\nfieldlength \\\n\t= \\\n many",
-            "mix, line 3: `fieldlength` must be a whole",
-        ),
-        (
-            "# one\\\nfieldcount=0",
-            "mix, line 2: `fieldcount` must be a whole number from 1 to 1024",
-        ),
-        (
-            "fieldcount=5\\\\\nfieldlength=1",
-            "mix, line 1: `fieldcount` must be a whole number from 1 to",
-        ),
-        ("minscanlength=0", "mix, line 1: `minscanlength` must be a whole number from 1 to"),
-        (
-            "minscanlength=6\nmaxscanlength=5",
-            "mix: `minscanlength` must not be above `maxscanlength`, 5; it is 6",
-        ),
-        ("recordcount=many", "mix, line 1: `recordcount` must be a whole number from 1 to"),
-        ("\n\nrecordcount=0", "mix, line 3: `recordcount` must be a whole number from 1 to"),
-        (
-            "fieldlength=",
-            "mix, line 1: `fieldlength` must be a whole number from 1 to 65536, not ``",
-        ),
-        (
-            "readproportion=-1",
-            "mix, line 1: `readproportion` must be a number from 0 to 1000000000, no",
-        ),
-        (
-            "scanproportion=NaN",
-            "mix, line 1: `scanproportion` must be a number from 0 to 1000000000",
-        ),
-        (
-            "scanproportion=Infinity",
-            "mix, line 1: `scanproportion` must be a number from 0 to 10000000",
-        ),
-        (
-            "requestdistribution=zipf",
-            "mix, line 1: `requestdistribution` must be `uniform`, \
-         `zipfian`",
-        ),
-        ("readallfields=yes", "mix, line 1: `readallfields` must be `true` or `false`, not `yes`"),
-        ("fieldlengthdistribution=zipfian", "mix, line 1: `fieldlengthdistribution` can only be"),
-        (
-            "fieldlengthdistributon=zipfian",
-            "mix, line 1: unknown property \
-         `fieldlengthdistributon`",
-        ),
-        (
-            "readproporton=1",
-            "mix, line 1: unknown property `readproporton`; did you mean `readprop",
-        ),
-        (
-            "readModifyWriteProportion=1",
-            "mix, line 1: unknown property \
-         `readModifyWriteProportion`;",
-        ),
-        ("recordcount 9\nread half", "mix, line 2: expected `name=value`, not `read half`"),
-        ("=5", "mix, line 1: expected a name before `=`"),
-        ("readproportion=0\nupdateproportion=0", "mix: the proportions of all operations are 0"),
-    ] {
+    for (text, told) in WRONG {
         let stop = (entry("ycsb").make)(&[], &with_script(text)).err();
         let Some(Stop::Input(error)) = stop else { panic!("{text}: {stop:?}") };
         assert!(error.starts_with(told), "`{error}` does not begin with `{told}`");
