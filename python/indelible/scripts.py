@@ -57,6 +57,8 @@ _sources: dict[type[Design], Source] = {}
 _still: dict[str, type[Design]] = {}
 _running = 0
 _lock = threading.RLock()
+#: Held while the text of a class is looked for.
+_parsing = threading.Lock()
 
 #: The variable that, set to anything, shows the traceback of a design's error.
 DEBUG = "INDELIBLE_DEBUG"
@@ -469,7 +471,9 @@ def _texts(design: type) -> list[str]:
     have other values around it.
     """
     try:
-        texts = [inspect.getsource(design)]
+        # It parses the file, which two threads of Python 3.11 cannot do at once (SystemError).
+        with _parsing:
+            texts = [inspect.getsource(design)]
     except (OSError, TypeError):
         # The class was typed; only a notebook keeps its text.
         texts = _cells(design) or [str(id(design))]
