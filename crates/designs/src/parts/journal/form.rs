@@ -20,7 +20,9 @@ use model::units::{Word, mix, mix_all};
 use super::{KIND_BITS, LINE_RECORDS, RECORD_WORDS, Record, Ring, TID_BITS};
 
 /// Records of a group beside its commit record, at most: one for each page that a transaction may
-/// have stored to, and those that fill its last line.
+/// have stored to, and as many as a line has room for beside these and the commit record. They are
+/// of commits that waited for it (fewer than a line of them), or of switches that fill its last
+/// line.
 const GROUP_RECORDS: u64 = 64 + LINE_RECORDS - 1;
 /// The kind of a commit record.
 const COMMIT: u64 = (1 << KIND_BITS) - 1;
