@@ -372,6 +372,16 @@ def test_a_bad_script_is_told_with_its_line(tmp_path: Path) -> None:
     assert (code, "line 2" in complaints, "`one`" in complaints) == (2, True, True)
 
 
+def test_a_property_file_says_how_long_a_run_is(tmp_path: Path) -> None:
+    properties = tmp_path / "short.properties"
+    properties.write_text("recordcount=100\noperationcount=301\nfieldlength=16\n")
+    file = {"ycsb": str(properties)}
+    assert verbs.run("native", "ycsb", cores=2, **file).txs == 302, "of all cores, rounded up"
+    assert verbs.run("native", "ycsb", cores=2, txs=7, **file).txs == 14, "what is asked for counts"
+    properties.write_text("recordcount=100\nfieldlength=16\n")
+    assert verbs.run("native", "ycsb", cores=2, **file).txs == 4_000, "the file does not say"
+
+
 def test_five_lines_print_what_the_readme_says(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

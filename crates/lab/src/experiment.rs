@@ -114,6 +114,11 @@ pub fn transactions(spec: &Spec, workload: &dyn Workload, usual: u64) -> u64 {
     workload.ends_after().or(spec.txs).unwrap_or(usual)
 }
 
+/// Transactions of each core of a run that is not told how many.
+fn usual_length(workload: &dyn Workload) -> u64 {
+    workload.asks_for().unwrap_or(TRANSACTIONS)
+}
+
 /// Makes a run.
 ///
 /// # Errors
@@ -130,7 +135,7 @@ pub fn make(
     let Recording { timeline, crashes } = recording;
     let workload = resolved.make_workload()?;
     let is_done_once = workload.ends_after().is_some();
-    let usual = if crashes.is_some() { campaign::TRANSACTIONS } else { TRANSACTIONS };
+    let usual = if crashes.is_some() { campaign::TRANSACTIONS } else { usual_length(&*workload) };
     let txs = transactions(spec, &*workload, usual);
     let usual = if crashes.is_some() || is_done_once { 0 } else { txs / 10 };
     let warmup = spec.warmup.unwrap_or(usual);
@@ -269,7 +274,7 @@ pub fn plain(spec: &str) -> Result<String, InputError> {
     let spec = Spec::read(spec)?;
     let resolved = spec.resolve(None)?;
     let mut workload = resolved.make_workload()?;
-    let txs = transactions(&spec, &*workload, TRANSACTIONS);
+    let txs = transactions(&spec, &*workload, usual_length(&*workload));
     let operations = count_operations(&resolved, txs)?;
     let mut view = view(&resolved)?;
     let stop = |stop| stopped(stop, &resolved);

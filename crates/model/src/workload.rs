@@ -517,6 +517,12 @@ pub trait Workload: Send {
         None
     }
 
+    /// The number of transactions of each core that the workload's script asks for, if it does: how
+    /// long a run is that is not told otherwise.
+    fn asks_for(&self) -> Option<u64> {
+        None
+    }
+
     /// The checker of what the program itself promises with its stores, flushes and fences. It
     /// checks every image, and not only some of them.
     fn checker(&self) -> Option<&dyn Checker> {
