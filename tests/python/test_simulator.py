@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import needs_core, start, x86_linux
-from indelible import benchmark, cli, verbs
+from indelible import asked, benchmark, cli, verbs
 from indelible.evaluation import TXS
 
 pytestmark = needs_core
@@ -145,6 +145,18 @@ def test_everything_is_explained(inside: Callable[..., tuple[int, str, str]]) ->
     assert {"left", "right", "left_source", "right_source"} <= two["rows"][0].keys()
     code, shown, _ = indelible("explain", "optane", "--diff", "cxl")
     assert (code, "machines optane and cxl: " in shown) == (0, True)
+
+
+def test_all_workloads_are_those_that_a_mean_can_be_taken_of(
+    inside: Callable[..., tuple[int, str, str]],
+) -> None:
+    rows = answer("list", "workloads")["rows"]
+    told = inside("compare", "--help")[1].partition("every workload but ")[2].partition(" which")[0]
+    left_out = {row["name"] for row in rows if not row["in_all"]}
+    assert left_out == set(re.findall(r"\w+", told)) - {"and"}
+    every = asked.names_of("workloads", ["all"], rows)
+    assert set(every) == {row["name"] for row in rows} - left_out
+    assert asked.names_of("workloads", ["probe", "hash"], rows) == ("probe", "hash")
 
 
 def test_ordering_hardware_is_explained() -> None:

@@ -548,6 +548,9 @@ pub trait Declared: Workload + Sized + 'static {
     const ABOUT: About;
     /// The flag of the command line that names the file that it reads, if it reads one.
     const SCRIPT: Option<&'static str> = None;
+    /// Whether `all` workloads of a comparison have it among them. Not if its transactions give
+    /// designs nothing to do, or stand for no program.
+    const IN_ALL: bool = true;
     /// Whether it can go on with what a power failure left.
     const REOPENS: Reopens = Reopens::Never;
     /// Its parameters.
