@@ -147,6 +147,8 @@ pub(crate) struct Controller<E> {
     /// The lines for which a design has taken a slot, and those slots.
     pub reserved: Vec<(Line, usize)>,
     pub reads: Places,
+    /// The entries of the queue of writes to volatile memory.
+    pub dram_writes: Places,
     /// For each read that had to wait: when it comes, and when it begins.
     pub late_reads: Vec<(u64, u64)>,
     /// The number of late reads at which the controller drops those that have begun.

@@ -45,12 +45,12 @@ impl Dram {
         self.banks.read(at, line.address(), now)
     }
 
-    /// Writes a line.
-    pub fn write(&mut self, at: u64, line: Line, now: u64) {
+    /// Writes a line; returns when its bank has it.
+    pub fn write(&mut self, at: u64, line: Line, now: u64) -> u64 {
         let burst = self.banks.transfer(at, true, now);
         let Timing { hit, miss, .. } = self.banks.timing;
         let duration = if self.banks.is_open(line.address()) { hit } else { miss };
-        self.banks.program(burst, line.address(), duration, now);
+        self.banks.program(burst, line.address(), duration, now).1
     }
 }
 

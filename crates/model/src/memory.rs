@@ -76,6 +76,7 @@ impl<E: Copy> Memory<E> {
                 waiting: VecDeque::new(),
                 reserved: Vec::new(),
                 reads: Places::new(settings.read_queue),
+                dram_writes: Places::new(settings.wpq),
                 late_reads: Vec::new(),
                 late_reads_max: LATE_READS,
                 draining: false,
@@ -188,12 +189,15 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Writes a line of volatile memory that reaches its controller at `at`; returns when the
-    /// controller has taken it. The write is posted: its sender waits for no more than that.
+    /// controller has taken it into a queue as long as the write-pending queue. The write is posted:
+    /// its sender waits for no more than that.
     pub fn write_volatile(&mut self, at: Cycle, line: Line) -> Cycle {
         let index = self.controller_of(line);
-        let taken = at + self.frontend;
-        self.controllers[index].dram.write(taken.0, line, self.now);
-        taken
+        let controller = &mut self.controllers[index];
+        let (place, taken) = controller.dram_writes.first_free((at + self.frontend).0);
+        let done = controller.dram.write(taken, line, self.now);
+        controller.dram_writes.take(place, done);
+        Cycle(taken)
     }
 
     /// Sends a write of the caches. It reaches its controller at `at`, but not before an earlier

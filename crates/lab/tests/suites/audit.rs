@@ -101,6 +101,34 @@ fn what_the_machine_was_asked_for_adds_up() {
     }
 }
 
+/// However fast cores store past the caches, or write lines back, memory takes no more than its bus
+/// and its banks do, and a read does not wait for all that was ever stored.
+#[test]
+fn no_memory_takes_more_than_its_bus_and_banks_do() {
+    for memory in ["pm", "dram"] {
+        for access in ["ntstore", "store+clwb"] {
+            for fence in ["none", "sfence"] {
+                let line = format!(
+                    "undo@x86 probe machine=silo cores=4 txs=400 workload.memory={memory} \
+                     workload.access={access} workload.fence={fence} workload.items=100000"
+                );
+                let row = run(&line);
+                let share = |of: &str| {
+                    row.pointer(&format!("/{memory}_banks/{of}")).and_then(Value::as_f64)
+                };
+                let shares = ["bus_share", "busiest_share"].map(|of| share(of).expect("a share"));
+                assert!(
+                    shares.iter().all(|&share| 0.1 < share && share < 1.01),
+                    "{line}: {shares:?}"
+                );
+                let reads = row.pointer(&format!("/controllers/{memory}_read_cycles/max"));
+                let longest = reads.and_then(Value::as_u64).unwrap_or(0);
+                assert!(longest < 20_000, "{line}: {longest}");
+            }
+        }
+    }
+}
+
 /// Aborted transactions are counted, and are in no write set and in no commit latency.
 #[test]
 fn aborted_transactions_are_counted_apart() {
