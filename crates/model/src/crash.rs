@@ -38,6 +38,8 @@ pub enum Points {
     All,
     /// At these, in ascending order, counted from 1.
     These(Vec<u64>),
+    /// At this one, counted from 1, of which is also told what recovery left ([`Crashes::left`]).
+    One(u64),
 }
 
 /// What a crash campaign does at the crash points of a run. A crash point is just before
@@ -374,6 +376,7 @@ impl Probe {
             Points::Count => false,
             Points::All => true,
             Points::These(points) => points.get(self.next) == Some(&self.found.passed),
+            Points::One(point) => *point == self.found.passed,
         };
         self.next += usize::from(is_asked);
         is_asked && !self.is_done()
@@ -438,6 +441,9 @@ impl Probe {
             Ok(held) => held,
             Err((word, text)) => return self.report(at, again, text, Some(word)),
         };
+        if matches!(self.campaign.points, Points::One(_)) && again.is_none() && self.order == 0 {
+            self.found.left = self.oracle.left(&held);
+        }
         if let Some(checker) = self.workload.checker()
             && let Err(refusal) = checker.check(image, &self.marks)
         {

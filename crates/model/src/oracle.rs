@@ -144,6 +144,26 @@ pub struct Promises {
     pub announced: u64,
 }
 
+/// What a power failure left of a core's transactions, of those that stored something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// How many there are in memory.
+    pub there: u64,
+    /// How many were acknowledged and announced by then.
+    pub promises: Promises,
+    /// The transaction that was not acknowledged yet, if it had stored something.
+    pub open: Option<LeftOpen>,
+}
+
+/// A transaction that was under way when the power failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOpen {
+    /// How many stores it had made.
+    pub stores: u64,
+    /// Whether its program had asked for the commit.
+    pub committing: bool,
+}
+
 /// A transaction that is promised, or that was aborted.
 struct Past {
     core: CoreId,
@@ -399,6 +419,21 @@ impl Oracle {
             held[usize::from(tx.core.0)] += u64::from(there && !tx.writes.is_empty());
         }
         Ok(held)
+    }
+
+    /// Returns what an image that holds so many transactions of each core has of what was promised
+    /// and of what was under way.
+    pub fn left(&self, held: &[u64]) -> Vec<Left> {
+        let cores = self.promises.iter().zip(held);
+        let left = cores.map(|((core, promises), &there)| {
+            let stored = self.open[core].as_ref().filter(|open| !open.writes.is_empty());
+            let open = stored.map(|open| LeftOpen {
+                stores: open.writes.len() as u64,
+                committing: open.committing,
+            });
+            Left { there, promises: *promises, open }
+        });
+        left.collect()
     }
 
     /// Returns the first word of data, among those for which `is_asked`, that an image holds

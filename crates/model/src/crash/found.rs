@@ -4,7 +4,7 @@ use crate::checker::Shown;
 use crate::design::{KeptBy, Structure};
 use crate::firmware::Firmware;
 use crate::image::Remains;
-use crate::oracle::{Promises, Violation};
+use crate::oracle::{Left, Promises, Violation};
 
 /// What a crash campaign found.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,9 @@ pub struct Crashes {
     pub checker: Option<Shown>,
     /// What was wrong after power failures.
     pub violations: Vec<Violation>,
+    /// For each core, what recovery left of its transactions in the image that timing produced, if
+    /// the power was cut at one point only and the image holds what it may.
+    pub left: Vec<Left>,
     /// The recovered images that were kept, in the order of their crash points.
     pub kept: Vec<Remains>,
     /// Images that were checked, if the order of stores was.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use super::*;
+use crate::oracle::{Left, LeftOpen, Promises};
 
 /// A workload that remembers what it was to inspect.
 #[derive(Default)]
@@ -58,6 +59,12 @@ impl Cuts {
         assert!(self.probe.found.violations.is_empty(), "{:?}", self.probe.found.violations);
         self.workload.images.take()
     }
+
+    /// Cuts the power, and returns what is told of that.
+    fn left(&mut self, words: [u64; 2]) -> Vec<Left> {
+        self.cut(words);
+        self.probe.found.left.clone()
+    }
 }
 
 #[test]
@@ -84,4 +91,28 @@ fn a_workload_inspects_at_some_failures_whatever_they_leave() {
     let mut cuts = Cuts::begin();
     let times = (0..3 * INSPECT_EVERY).map(|_| cuts.cut([0, 0]).len()).sum::<usize>();
     assert_eq!(times, 3);
+}
+
+#[test]
+fn the_only_power_failure_tells_what_it_left() {
+    let mut cuts = Cuts::begin();
+    cuts.commit(1, &[(DATA[0], 1), (DATA[1], 1)]);
+    cuts.cut([1, 1]);
+    assert_eq!(cuts.probe.found.left, [], "there may be others");
+    cuts.probe.campaign.points = Points::One(1);
+    let is = |there, promised, open| {
+        let promises = Promises { acknowledged: promised, announced: promised };
+        Left { there, promises, open }
+    };
+    let open = |stores, committing| Some(LeftOpen { stores, committing });
+    assert_eq!(cuts.left([0, 0]), [is(0, 0, open(2, true))]);
+    assert_eq!(cuts.left([1, 1]), [is(1, 0, open(2, true))]);
+    cuts.probe.oracle.acknowledge(CoreId(0));
+    let zeros = Contents::new(0, 4096).expect("room");
+    cuts.probe.oracle.announce(CoreId(0), TxId(1), &zeros).expect("it was asked for");
+    assert_eq!(cuts.left([1, 1]), [is(1, 1, None)]);
+    cuts.probe.oracle.begin(CoreId(0), TxId(2));
+    assert_eq!(cuts.left([1, 1]), [is(1, 1, None)], "it has stored nothing");
+    cuts.probe.oracle.store(CoreId(0), DATA[0], 5, u64::MAX);
+    assert_eq!(cuts.left([1, 1]), [is(1, 1, open(1, false))]);
 }
