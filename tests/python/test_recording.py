@@ -350,6 +350,15 @@ def test_assembly_that_is_not_understood_is_refused(
     assert "Intel's syntax is not understood" in capfd.readouterr().err
 
 
+def test_the_linkers_arguments_may_be_in_a_file(build: Build) -> None:
+    """The recorder is in the place of the thread sanitizer's library then, too."""
+    build('int main(void) { map("pool", 4096)[0] = 1; return 0; }', "-c", name="an 'odd\\one.o")
+    Path("words").write_text('-o program "an \'odd\\\\one.o"\n')
+    assert indelible.cc(["@words"]) == 0
+    assert b"libtsan" not in Path("program").read_bytes()
+    assert indelible.record(["./program"])["stores"] == 1
+
+
 def test_programs_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"true` was not built with `indelible cc`"):
         indelible.record(["true"], tmp_path / "a.trace")

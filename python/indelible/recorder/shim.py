@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -266,17 +267,42 @@ def _is_source(before: str, word: str) -> bool:
 
 def link(real: str, library: str, arguments: list[str]) -> int:
     """Run the linker with the recorder in the place of the thread sanitizer's library."""
+    given = _expanded(arguments)
     kept = [
         word
-        for word in arguments
+        for word in given
         if word != "-ltsan"
         and not re.search(r"libtsan(_preinit\.o|\.so|\.a)|libclang_rt\.tsan", word)
     ]
     if not {"-r", "-i", "--relocatable", "--version", "-v"}.isdisjoint(kept):
-        return subprocess.call([real, *kept])
+        return _call(real, kept, given != arguments)
     folder = os.path.dirname(library)
     ours = ["--push-state", "--no-as-needed", library, "--pop-state", "-rpath", folder]
-    return subprocess.call([real, *ours, *(f"--wrap={name}" for name in WRAPPED), *kept])
+    ours += [f"--wrap={name}" for name in WRAPPED]
+    return _call(real, [*ours, *kept], given != arguments)
+
+
+def _expanded(arguments: list[str]) -> list[str]:
+    """Return the arguments with those that `@FILE` holds in its place, as the linker reads them."""
+    found = []
+    for word in arguments:
+        if word.startswith("@") and os.path.isfile(word[1:]):
+            with open(word[1:], encoding="utf-8", errors="surrogateescape") as file:
+                found += _expanded(shlex.split(file.read()))
+        else:
+            found.append(word)
+    return found
+
+
+def _call(real: str, arguments: list[str], in_file: bool) -> int:
+    """Run the linker with the arguments, or with a file of them: they may be too long for Linux."""
+    if not in_file:
+        return subprocess.call([real, *arguments])
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as file:
+        # As GCC writes such a file: the linker takes a backslash as one within quotes, too.
+        file.writelines(re.sub(r"""([\s'"\\])""", r"\\\1", word) + "\n" for word in arguments)
+        file.flush()
+        return subprocess.call([real, f"@{file.name}"])
 
 
 def main(role: str, real: str, library: str, *arguments: str) -> int:
