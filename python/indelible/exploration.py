@@ -350,6 +350,7 @@ class Order:
                 "wrong": str(error),
                 "trace": self._keep(text),
                 "crash": campaign.command(),
+                "notes": recorded["notes"],
             }
         shown = answer.data.get("checker", {})
         return {
@@ -364,7 +365,7 @@ class Order:
             "wrong": answer.data["violations"][0]["text"] if answer.failed else None,
             "trace": self._keep(text) if answer.failed else None,
             "crash": answer.campaign.command(),
-            "notes": answer.data.get("notes") or [],
+            "notes": [*recorded["notes"], *(answer.data.get("notes") or [])],
             "cancelled": answer.interrupted,
         }
 

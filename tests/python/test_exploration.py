@@ -303,6 +303,7 @@ def test_one_thread_has_one_order(
     out, _ = capsys.readouterr()
     assert "orders      1: one thread uses persistent memory" in out
     assert "exit code   3 with seeds 1, 2" in out
+    assert "note        no flush and no fence was seen; " in out
 
 
 def test_a_large_pool_and_many_threads_have_room(build: Build) -> None:
