@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shlex
 import subprocess
 import tempfile
@@ -51,6 +52,9 @@ ONE_STORE = Script("--replay", "one store", "store 0 1")
 
 #: The setting of the flush or fence that is left out, which only the trace itself can have.
 OF_TRACE = "workload.leave_out"
+
+#: Commands that mean the same in front of `&&` as in a shell of their own.
+SIMPLE = re.compile(r"[\w ./~$*='\"+:@%,-]+")
 
 #: The fields that a row takes from its recording.
 RECORDED = ("threads", "stores", "flushes", "fences", "transactions", "exit_code")
@@ -296,8 +300,11 @@ class Order:
     seed: int
 
     def command(self) -> str:
-        """Return the command line that records it."""
+        """Return the command line that records it, behind that of `before`."""
         words = ["indelible record", f"--seed {self.seed}"]
+        if (before := self.plan.before) is not None:
+            alike = before if SIMPLE.fullmatch(before) else f"sh -c {shlex.quote(before)}"
+            words.insert(0, f"{alike} &&")
         words += [f"--out {shlex.quote(self.plan.trace(self.seed))}"]
         options = self.plan.options
         words += [] if options["pool"] is None else [f"--pool {shlex.quote(str(options['pool']))}"]

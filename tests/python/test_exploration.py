@@ -286,6 +286,44 @@ def test_whether_a_checker_looks_is_asked_only_if_it_refused_nothing_with_any_se
     assert question not in told(None)
 
 
+#: Appends a number to a pool, and says that it is there before it is.
+APPENDS = (
+    'static void persist(void *at) { __asm__("clflushopt (%0); sfence" :: "r"(at) : "memory"); }'
+    'int main(void) { uint64_t *at = map("pool", 4096), n = at[0]; at[0] = n + 1; persist(at);'
+    " at[8 + n] = n + 1; persist(at + 8 + n); return n == 3 ? raise(SIGKILL) : 0; }"
+)
+
+#: Accepts as many numbers as are said to be there.
+APPENDED = (
+    'sh -c \'set -- $(od -An -v -tu8 -w8 -N 128 "$1"); n=$1; shift 8; test $n = 0 ||'
+    " { shift $((n - 1)); test $1 = $n; }' sh"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [
+        ("rm -f pool", "rm -f pool && indelible record --seed 1 "),
+        ("rm pool; true # gone", "sh -c 'rm pool; true # gone' && indelible record --seed 1 "),
+    ],
+)
+def test_what_was_run_before_is_in_front_of_what_records_it_again(
+    build: Build, before: str, shown: str
+) -> None:
+    build(APPENDS)
+    found = indelible.explore(["./program"], check=APPENDED, before=before, seeds=3)
+    assert [row["seed"] for row in found.failed] == [1, 2, 3]
+    row = found.failed[0]
+    assert row["record"].startswith(shown)
+    trace = Path(row["trace"]).read_bytes()
+    Path(row["trace"]).unlink()
+    Path("indelible").write_text(f'#!/bin/sh\nexec {sys.executable} -m indelible "$@"\n')
+    Path("indelible").chmod(0o755)
+    path = os.pathsep.join([os.getcwd(), os.environ["PATH"]])
+    subprocess.run(row["record"], shell=True, check=True, env=os.environ | {"PATH": path})
+    assert Path(row["trace"]).read_bytes() == trace
+
+
 def test_one_thread_has_one_order(
     build: Build, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
