@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shlex
 import subprocess
 import tempfile
@@ -52,12 +53,16 @@ ONE_STORE = Script("--replay", "one store", "store 0 1")
 #: The setting of the flush or fence that is left out, which only the trace itself can have.
 OF_TRACE = "workload.leave_out"
 
+#: Commands that mean the same in front of `&&` as in a shell of their own.
+SIMPLE = re.compile(r"[\w ./~$*='\"+:@%,-]+")
+
 #: The fields that a row takes from its recording.
-RECORDED = ("threads", "stores", "flushes", "fences", "transactions", "exit_code")
+RECORDED = ("threads", "stores", "flushes", "fences", "transactions", "exit_code", "regions")
 
 #: The fields of a row of which nothing is known, as the program did not end.
 NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(RECORDED),
+    "start": None,
     "order": None,
     "checked": False,
     "announced_few": False,
@@ -171,6 +176,12 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
             for row in rows
             if row is not None and (not row.pop("cancelled", False) or row.get("wrong") is not None)
         ]
+        starts = [row["start"] for row in whole if row["start"] is not None]
+        # One recording alone does not tell what the next one begins with.
+        alike = len(set(starts)) <= 1 and (plan.before is not None or len(starts) > 1)
+        orders = len({row["order"] for row in whole} - {None})
+        for row in whole:
+            row["record"] = Order(plan, row["seed"]).command(alike or row["trace"] is None)
         asked = plan.campaign.experiment
         answer = Exploration(
             {
@@ -178,11 +189,13 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
                 "design": asked.design,
                 "machine": asked.machine,
                 "check": plan.campaign.check,
-                "orders": len({row["order"] for row in whole if row["order"] is not None}),
+                # Recordings that begin with different memory differ without another order, too.
+                "orders": None if len(set(starts)) > 1 and orders > 1 else orders,
                 "rows": whole,
                 "cancelled": interrupted,
             }
         )
+        answer["notes"] = _notes(plan, answer, alike)
         # With sampled points, an order's error may show at a point that was not tried.
         every = plan.campaign.points in (None, "all")
         answer["would_show"] = _would_show(answer) if every else None
@@ -194,14 +207,42 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
         raise workers.Interrupted(found(interrupt.partial, interrupted=True)) from None
 
 
+def _notes(plan: Plan, answer: Exploration, alike: bool) -> list[str]:
+    """Return what does not hold of recordings that begin with different memory, or that may."""
+    differ = answer["orders"] is None
+    if plan.before is not None:
+        told = f"`{plan.before}` does not have all recordings begin with the same memory, so orders"
+        return [f"{told} cannot be told apart"] if differ else []
+    said = []
+    if differ:
+        said.append(
+            "each recording began with what the one before left, so orders cannot be told apart,"
+            " and errors may not come from threads"
+        )
+    if answer.failed and not alike:
+        said.append("`record` begins with what the last one left, so it may record something else")
+    return ["; ".join([*said, _remedy(plan, answer)])] if said else []
+
+
+def _remedy(plan: Plan, answer: Exploration) -> str:
+    """Return what has recordings begin alike; files are named as the command line names them."""
+    regions = [region for row in answer["rows"] for region in row["regions"] or ()]
+    mapped = {region["file"] for region in regions}
+    words = dict.fromkeys([*plan.command[1:], *filter(None, [plan.options["pool"]])])
+    pools = [word for word in words if os.path.isfile(word) and os.path.realpath(word) in mapped]
+    remove = f"rm -f {shlex.join(pools) or 'POOL'}"
+    return f"--before {shlex.quote(remove)} has all begin alike"
+
+
 def _would_show(answer: Exploration) -> float | None:
     """Return the least share of orders with an error that would have shown in these orders.
 
     The share is of orders as seeds draw them, and of errors that show where the power is cut.
-    None if an error was found, if something is unchecked, or if every seed gave the same order.
+    None if an error was found, if something is unchecked, if every seed gave the same order, or if
+    orders cannot be told apart.
     """
     threads = max((row["threads"] or 0 for row in answer["rows"]), default=0)
-    if not answer.passed or threads < 2 or answer["orders"] < 2:
+    if not answer.passed or threads < 2 or (answer["orders"] or 0) < 2:
         return None
     return float(1 - (1 - SURE) ** (1 / len(answer["rows"])))
 
@@ -243,7 +284,7 @@ class Plan:
     #: The turns of recordings, which come one after the other because they use the same files.
     turns: Turns
 
-    def trace(self, seed: int) -> str:
+    def trace(self, seed: int | str) -> str:
         """Return the path where the trace of a seed is left."""
         return os.fspath(self.folder / f"{os.path.basename(self.command[0])}.{seed}.trace")
 
@@ -295,10 +336,17 @@ class Order:
     plan: Plan
     seed: int
 
-    def command(self) -> str:
-        """Return the command line that records it."""
+    def command(self, repeats: bool = True) -> str:
+        """Return the command line that records it, behind that of `before`.
+
+        Unless it repeats the trace that was kept, it leaves that one alone.
+        """
         words = ["indelible record", f"--seed {self.seed}"]
-        words += [f"--out {shlex.quote(self.plan.trace(self.seed))}"]
+        out = self.plan.trace(self.seed if repeats else f"{self.seed}.again")
+        if (before := self.plan.before) is not None:
+            alone = before if SIMPLE.fullmatch(before) else f"sh -c {shlex.quote(before)}"
+            words.insert(0, f"{alone} &&")
+        words += [f"--out {shlex.quote(out)}"]
         options = self.plan.options
         words += [] if options["pool"] is None else [f"--pool {shlex.quote(str(options['pool']))}"]
         words += [] if options["loads"] else ["--no-loads"]
@@ -308,7 +356,7 @@ class Order:
 
     def start(self, control: core.Control) -> dict[str, Any]:
         """Record and crash-test it; `control` stops it from another thread."""
-        row = {"seed": self.seed, **NOTHING, "record": self.command()}
+        row = {"seed": self.seed, **NOTHING}
         with (
             self.plan.turns.turn(self.seed),
             tempfile.TemporaryDirectory(prefix="indelible-") as folder,
@@ -324,9 +372,10 @@ class Order:
                 return {"cancelled": True} if control.cancelled else row | {"wrong": str(error)}
             text = trace.read_text(encoding="utf-8")
         row |= {name: recorded[name] for name in RECORDED}
-        # The part before `measured` is the same whatever the seed.
-        order = text.partition("\nmeasured\n")[2]
-        row["order"] = hashlib.sha256(order.encode()).hexdigest()[:16]
+        before, _, order = text.partition("\nmeasured\n")
+        # Which regions there are, and whether threads meet, may depend on the order.
+        start = "\n".join(line for line in before.splitlines() if line.startswith("bytes "))
+        row |= {"start": _digest(start), "order": _digest(order)}
         return row | self._crash(recorded, text, control)
 
     def _crash(self, recorded: Recorded, text: str, control: core.Control) -> dict[str, Any]:
@@ -350,6 +399,7 @@ class Order:
                 "wrong": str(error),
                 "trace": self._keep(text),
                 "crash": campaign.command(),
+                "notes": recorded["notes"],
             }
         shown = answer.data.get("checker", {})
         return {
@@ -364,7 +414,7 @@ class Order:
             "wrong": answer.data["violations"][0]["text"] if answer.failed else None,
             "trace": self._keep(text) if answer.failed else None,
             "crash": answer.campaign.command(),
-            "notes": answer.data.get("notes") or [],
+            "notes": [*recorded["notes"], *(answer.data.get("notes") or [])],
             "cancelled": answer.interrupted,
         }
 
@@ -374,3 +424,7 @@ class Order:
         with files.naming(path):
             files.write(path, text)
         return path
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

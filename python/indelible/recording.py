@@ -88,6 +88,12 @@ WRONG = (
 )
 UNKNOWN = "an unknown place"
 
+#: The note on a program that seems never to write anything back.
+NOT_WRITTEN_BACK = (
+    "no flush and no fence was seen; those in objects that `indelible cc` has not built are not"
+    " recorded: build them again (`make -B`, or `make clean` first)"
+)
+
 
 class EndError(InputError):
     """A program that ended by a signal, or did not end in time."""
@@ -173,6 +179,7 @@ def record(
             "seed": seed,
             **counts,
             "bytes": Path(out).stat().st_size,
+            "notes": _notes(counts),
         }
     )
 
@@ -348,6 +355,13 @@ def _wrong(status: Mapping[str, Any], sources: Sources) -> str:
     at = sources.of(status["wrong_from"], status["wrong_call"]) or UNKNOWN
     since = sources.of(status["wrong_since"], status["wrong_since_call"]) or UNKNOWN
     return WRONG[status["wrong"]].format(at=at, since=since, word=f"{status['wrong_at']:#x}")
+
+
+def _notes(counts: Mapping[str, int]) -> list[str]:
+    """Return what may be wrong with a recording that is whole."""
+    stores = counts["stores"] or counts["streams"]
+    orders = counts["flushes"] or counts["fences"] or counts["transactions"]
+    return [NOT_WRITTEN_BACK] if stores and not orders else []
 
 
 def _trace(

@@ -210,6 +210,7 @@ def told(*accepts_all: bool | None) -> str:
     ]
     asked = {"command": ["./program"], "design": "undo@x86", "machine": "tiny", "check": "./check"}
     answer = {**asked, "orders": 1, "rows": rows, "cancelled": False, "would_show": None}
+    answer["notes"] = []
     return " ".join(str(exploration.Exploration(answer)).split())
 
 
@@ -224,7 +225,8 @@ def answered(
     monkeypatch.setattr(exploration.workers, "execute", execute)
     campaign = Campaign(Experiment("undo@x86", "replay", "tiny"))
     turns = exploration.Turns(1)
-    plan = exploration.Plan(("./program",), None, {}, 1.0, campaign, Path(), turns)
+    options = {"pool": None, "loads": True, "unseen": False, "most": exploration.BYTES_MAX}
+    plan = exploration.Plan(("./program",), None, options, 1.0, campaign, Path(), turns)
     with pytest.raises(pool.Interrupted) as interrupt:
         exploration._answer(plan, [])
     return interrupt.value.partial
@@ -286,6 +288,95 @@ def test_whether_a_checker_looks_is_asked_only_if_it_refused_nothing_with_any_se
     assert question not in told(None)
 
 
+#: Appends a number to a pool, and says that it is there before it is.
+APPENDS = (
+    'static void persist(void *at) { __asm__("clflushopt (%0); sfence" :: "r"(at) : "memory"); }'
+    'int main(void) { uint64_t *at = map("pool", 4096), n = at[0]; at[0] = n + 1; persist(at);'
+    " at[8 + n] = n + 1; persist(at + 8 + n); return n == 3 ? raise(SIGKILL) : 0; }"
+)
+
+#: Accepts as many numbers as are said to be there.
+APPENDED = (
+    'sh -c \'set -- $(od -An -v -tu8 -w8 -N 128 "$1"); n=$1; shift 8; test $n = 0 ||'
+    " { shift $((n - 1)); test $1 = $n; }' sh"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [
+        ("rm -f pool", "rm -f pool && indelible record --seed 1 "),
+        ("rm pool; true # gone", "sh -c 'rm pool; true # gone' && indelible record --seed 1 "),
+    ],
+)
+def test_what_was_run_before_is_in_front_of_what_records_it_again(
+    build: Build, before: str, shown: str
+) -> None:
+    build(APPENDS)
+    found = indelible.explore(["./program"], check=APPENDED, before=before, seeds=3)
+    assert [row["seed"] for row in found.failed] == [1, 2, 3]
+    row = found.failed[0]
+    assert row["record"].startswith(shown)
+    trace = Path(row["trace"]).read_bytes()
+    Path(row["trace"]).unlink()
+    Path("indelible").write_text(f'#!/bin/sh\nexec {sys.executable} -m indelible "$@"\n')
+    Path("indelible").chmod(0o755)
+    path = os.pathsep.join([os.getcwd(), os.environ["PATH"]])
+    subprocess.run(row["record"], shell=True, check=True, env=os.environ | {"PATH": path})
+    assert Path(row["trace"]).read_bytes() == trace
+
+
+def test_recordings_that_begin_with_what_was_left_say_so(build: Build) -> None:
+    build(APPENDS.replace("raise(SIGKILL)", "0"))
+    found = indelible.explore(["./program", "pool", "program.c"], check=APPENDED, seeds=2)
+    assert [row["seed"] for row in found.failed] == [1, 2]
+    assert (found["orders"], found["would_show"]) == (None, None)
+    (note,) = found["notes"]
+    assert note == (
+        "each recording began with what the one before left, so orders cannot be told apart, and"
+        " errors may not come from threads; `record` begins with what the last one left, so it may"
+        " record something else; --before 'rm -f pool' has all begin alike"
+    )
+    assert f"note        {note[:60]}" in str(found)
+    assert "orders      1: one thread uses persistent memory, and the recordings" in str(found)
+    # What is printed does not write over what shows the error.
+    row = found.failed[0]
+    trace = Path(row["trace"]).read_bytes()
+    assert main(shlex.split(row["record"])[1:]) == 0
+    assert Path(row["trace"]).read_bytes() == trace
+    assert Path("program.1.again.trace").read_bytes() != trace
+    # One recording alone does not tell.
+    Path("pool").unlink()
+    alone = indelible.explore(["./program"], check=APPENDED, seeds=1)
+    assert alone["orders"] == 1
+    assert alone["notes"] == [
+        "`record` begins with what the last one left, so it may record something else;"
+        " --before 'rm -f POOL' has all begin alike"
+    ]
+    assert "--out program.1.again.trace" in alone["rows"][0]["record"]
+
+
+def test_how_sure_it_is_is_said_only_of_recordings_that_begin_alike(build: Build) -> None:
+    adds = "for (int n = 0; n < 50; n++) {{ at[{}]++; flush(at); fence(); }}"
+    build(PAIR.format(other=adds.format(0), main=adds.format(8)), "-O0")
+    asked = {"check": "true", "seeds": 4}
+    found = indelible.explore(["./program"], **asked)
+    assert found.passed
+    assert (found["orders"], found["would_show"]) == (None, None)
+    assert "unknown: 2 threads use persistent memory, and the recordings began" in str(found)
+    assert "--before 'rm -f POOL' has all begin alike" in " ".join(str(found).split())
+    kept = indelible.explore(["./program"], **asked, before="true")
+    assert (kept["orders"], kept["would_show"]) == (None, None)
+    assert kept["notes"] == [
+        "`true` does not have all recordings begin with the same memory, so orders cannot be told"
+        " apart"
+    ]
+    anew = indelible.explore(["./program"], **asked, before="rm -f pool")
+    assert anew["orders"] > 1
+    assert anew["would_show"] is not None
+    assert anew["notes"] == []
+
+
 def test_one_thread_has_one_order(
     build: Build, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +394,7 @@ def test_one_thread_has_one_order(
     out, _ = capsys.readouterr()
     assert "orders      1: one thread uses persistent memory" in out
     assert "exit code   3 with seeds 1, 2" in out
+    assert "note        no flush and no fence was seen; " in out
 
 
 def test_a_large_pool_and_many_threads_have_room(build: Build) -> None:

@@ -238,6 +238,93 @@ def test_what_was_not_built_so_is_noticed(build: Build) -> None:
     assert "3 bytes changed without a store that was seen" in " ".join(str(answer).split())
 
 
+#: A library that makes what is stored durable, and a program that relies on it.
+FLUSHES = 'void persist(void *at) { __asm__("clflushopt (%0); sfence" :: "r"(at) : "memory"); }'
+PERSISTS = (
+    "void persist(void *at); int main(void)"
+    ' { uint64_t *at = map("pool", 4096); at[0] = 1; persist(at); return 0; }'
+)
+
+
+AR = ["cc -c other.c", "ar rcs libother.a none.o other.o"]
+SHARED = ["cc -shared -fPIC -o libother.so other.c"]
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "name"),
+    [
+        (["cc -c other.c"], "other.o ./other.o -Wl,--allow-multiple-definition", "other.o"),
+        (AR, "libother.a", "libother.a"),
+        ([AR[0], AR[1].replace("rcs", "rcsT")], "libother.a", "libother.a"),
+        (AR, "-L. -lother", "libother.a"),
+        (SHARED, "./libother.so", "libother.so"),
+        (SHARED, "-L. -Wl,-rpath,. -lother", "libother.so"),
+        (SHARED, "-L. -Wl,-rpath,. -l:libother.so", "libother.so"),
+    ],
+)
+def test_flushes_and_fences_that_will_not_be_seen_are_told(
+    build: Build, capfd: pytest.CaptureFixture[str], make: list[str], words: str, name: str
+) -> None:
+    Path("other.c").write_text(FLUSHES)
+    Path("none.c").write_text("int none(void) { return 0; }")
+    # What is there from an earlier time is no input.
+    for command in ["cc -c none.c", "cc -shared -fPIC -o program other.c", *make]:
+        subprocess.run(command.split(), check=True)
+    Path("program.c").write_text(PRELUDE + PERSISTS)
+    assert indelible.cc(["-o", "program", "program.c", "none.o", *words.split()]) == 0
+    assert capfd.readouterr().err == (
+        f"indelible cc: warning: {name}: not built with `indelible cc`, so flushes and fences there"
+        " are not recorded (make -B builds everything again)\n"
+    )
+    answer = indelible.record(["./program"])
+    assert (answer["stores"], answer["flushes"], answer["fences"]) == (1, 0, 0)
+    (note,) = answer["notes"]
+    assert "no flush and no fence was seen; those in objects that `indelible cc` has not" in note
+    assert f"note        {note[:40]}" in str(answer)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (["-c", "other.c"], "other.o"),
+        (["-c", "-g", "-flto", "other.c"], "other.o"),
+        (["-shared", "-fPIC", "-o", "libother.so", "other.c"], "./libother.so"),
+    ],
+)
+def test_of_flushes_and_fences_that_are_seen_nothing_is_said(
+    build: Build, capfd: pytest.CaptureFixture[str], make: list[str], words: str
+) -> None:
+    Path("other.c").write_text(FLUSHES)
+    assert indelible.cc(make) == 0
+    Path("program.c").write_text(PRELUDE + PERSISTS)
+    assert indelible.cc(["-o", "program", "program.c", words]) == 0
+    assert capfd.readouterr().err == ""
+    answer = indelible.record(["./program"])
+    assert (answer["stores"], answer["flushes"], answer["fences"]) == (1, 1, 1)
+    assert answer["notes"] == []
+
+
+def test_libpmem_is_not_warned_of(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("other.c").write_text(FLUSHES.replace("persist", "pmem_drain"))
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "libpmem.so", "other.c"], check=True)
+    build("int main(void) { return 0; }", "./libpmem.so")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_warning_of_many_files_is_a_line(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
+    names = [f"other{number}" for number in range(7)]
+    for name in names:
+        Path(f"{name}.c").write_text(FLUSHES.replace("persist", name))
+    subprocess.run(["cc", "-c", *(f"{name}.c" for name in names)], check=True)
+    build("int main(void) { return 0; }", *(f"{name}.o" for name in names))
+    assert "other3.o, other4.o and 2 more: not built with" in capfd.readouterr().err
+    assert indelible.cc(["-r", "-o", "both.o", "other0.o", "other1.o"]) == 0
+    assert "warning: other0.o, other1.o: not built" in capfd.readouterr().err
+    Path("broken.o").write_bytes(Path("other0.o").read_bytes()[:200])
+    assert indelible.cc(["-o", "program", "program.c", "broken.o"]) == 1
+    assert "Traceback" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("bytes_", [4096, 4 << 20])
 def test_what_was_not_seen_is_noticed_before_it_is_stored_over(build: Build, bytes_: int) -> None:
     Path("other.c").write_text("void other(unsigned long *at) { at[9] = 2; }\n")
@@ -348,6 +435,15 @@ def test_assembly_that_is_not_understood_is_refused(
     source.write_text("int main(void) { return 0; }")
     assert indelible.cc(["-masm=intel", "-c", "-o", str(tmp_path / "a.o"), str(source)]) != 0
     assert "Intel's syntax is not understood" in capfd.readouterr().err
+
+
+def test_the_linkers_arguments_may_be_in_a_file(build: Build) -> None:
+    """The recorder is in the place of the thread sanitizer's library then, too."""
+    build('int main(void) { map("pool", 4096)[0] = 1; return 0; }', "-c", name="an 'odd\\one.o")
+    Path("words").write_text('-o program "an \'odd\\\\one.o"\n')
+    assert indelible.cc(["@words"]) == 0
+    assert b"libtsan" not in Path("program").read_bytes()
+    assert indelible.record(["./program"])["stores"] == 1
 
 
 def test_programs_that_are_none(tmp_path: Path) -> None:
@@ -489,7 +585,7 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
         assert refusal in capfd.readouterr().err
     assert [*map(record._bytes, ("7B", "3KiB", "2MiB", "1GiB"))] == [7, 3072, 2 << 20, 1 << 30]
     assert cli.main(["cc"]) == 0
-    assert "make CC='indelible cc'" in capfd.readouterr().out
+    assert "make -B CC='indelible cc'" in capfd.readouterr().out
 
 
 def test_a_cache_that_cannot_be_written_is_a_sentence(

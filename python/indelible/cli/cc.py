@@ -19,7 +19,7 @@ EPILOG = """\
 examples:
   indelible cc -O2 -o kv kv.c
   indelible cc --with g++ -O2 -o kv kv.cc
-  make CC='indelible cc' CXX='indelible cc --with g++'
+  make -B CC='indelible cc' CXX='indelible cc --with g++'
   indelible record -- ./kv pool
 """
 

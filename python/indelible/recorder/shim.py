@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 
 #: What lies between the stack's end and where it was, when the address is taken: what leaf
 #: functions keep beyond the end, the flags and %rdi.
@@ -68,6 +71,18 @@ COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|(?P<comment>/\*(?s:.*?)\*/)')
 COMMENTED = ("#", "/")
 INTEL = re.compile(r"^\s*\.intel_syntax", re.MULTILINE)
 LABEL = re.compile(r"\s*([.\w$]+:)\s*")
+
+#: `clflush`, `clflushopt`, `clwb`, `mfence` and `sfence` in machine code: 0F AE with /6 or /7.
+MACHINE_CODE = re.compile(rb"\x0f\xae[\x30-\x3f\x70-\x7f\xb0-\xbf\xf0-\xff]")
+#: What a file has whose flushes and fences are recorded: calls in front of them, the recorder that
+#: a shared library needs, or what becomes assembly only when it is linked (`-flto`).
+SEEN = re.compile(rb"indelible_(flush|fence)|libindelible_record|\.gnu\.lto_")
+#: Libraries of the system, and libpmem, which libpmem.c stands before.
+NOT_NAMED = re.compile(r"/(usr/)?lib\w*/|.*/libpmem\.(a|so)")
+#: Options of the linker of which the next argument is a file, and no input.
+TAKES_FILE = ("-o", "-plugin", "-dynamic-linker")
+#: The most files that the warning names (ours: a line).
+NAMED_MAX = 5
 
 
 def call_for(statement: str, in_assembly: bool, sees_wide: bool) -> str | None:
@@ -266,17 +281,114 @@ def _is_source(before: str, word: str) -> bool:
 
 def link(real: str, library: str, arguments: list[str]) -> int:
     """Run the linker with the recorder in the place of the thread sanitizer's library."""
+    given = _expanded(arguments)
     kept = [
         word
-        for word in arguments
+        for word in given
         if word != "-ltsan"
         and not re.search(r"libtsan(_preinit\.o|\.so|\.a)|libclang_rt\.tsan", word)
     ]
+    _warn_of_unseen(kept)
     if not {"-r", "-i", "--relocatable", "--version", "-v"}.isdisjoint(kept):
-        return subprocess.call([real, *kept])
+        return _call(real, kept, given != arguments)
     folder = os.path.dirname(library)
     ours = ["--push-state", "--no-as-needed", library, "--pop-state", "-rpath", folder]
-    return subprocess.call([real, *ours, *(f"--wrap={name}" for name in WRAPPED), *kept])
+    ours += [f"--wrap={name}" for name in WRAPPED]
+    return _call(real, [*ours, *kept], given != arguments)
+
+
+def _expanded(arguments: list[str]) -> list[str]:
+    """Return the arguments with those that `@FILE` holds in its place, as the linker reads them."""
+    found = []
+    for word in arguments:
+        if word.startswith("@") and os.path.isfile(word[1:]):
+            with open(word[1:], encoding="utf-8", errors="surrogateescape") as file:
+                found += _expanded(shlex.split(file.read()))
+        else:
+            found.append(word)
+    return found
+
+
+def _warn_of_unseen(arguments: list[str]) -> None:
+    """Name the files that flush or fence unseen: nothing else would tell, as of a store."""
+    unseen = [name for name in _inputs(arguments) if _is_unseen(name)]
+    if unseen:
+        more = f" and {len(unseen) - NAMED_MAX} more" if len(unseen) > NAMED_MAX else ""
+        sys.stderr.write(
+            f"indelible cc: warning: {', '.join(unseen[:NAMED_MAX])}{more}: not built with"
+            " `indelible cc`, so flushes and fences there are not recorded (make -B builds"
+            " everything again)\n"
+        )
+
+
+def _inputs(arguments: list[str]) -> list[str]:
+    """Return the objects, archives and shared libraries of the program's own, each once."""
+    folders = [word[2:] for word in arguments if word.startswith("-L")]
+    found = []
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        if word.startswith("-l"):
+            names = [word[3:]] if word[2:3] == ":" else [f"lib{word[2:]}.so", f"lib{word[2:]}.a"]
+            paths = [os.path.join(folder, name) for folder in folders for name in names]
+            found += [path for path in paths if os.path.isfile(path)][:1]
+        elif before not in TAKES_FILE and os.path.isfile(word):
+            found.append(word)
+    own = dict.fromkeys(map(os.path.normpath, found))
+    return [name for name in own if not NOT_NAMED.match(os.path.realpath(name))]
+
+
+def _is_unseen(name: str) -> bool:
+    """Return whether a file flushes or fences and has no call of the recorder there."""
+    try:
+        unseen = (elf for elf in _objects(name) if not SEEN.search(elf))
+        return any(MACHINE_CODE.search(code) for elf in unseen for code in _code(elf))
+    except (OSError, ValueError, struct.error):
+        # The linker says what is wrong with the file.
+        return False
+
+
+def _objects(name: str) -> Iterator[bytes]:
+    """Read the members of an archive, or what else a file is; those of a thin one are files."""
+    with open(name, "rb") as file:
+        data = file.read()
+    if not data.startswith((b"!<arch>\n", b"!<thin>\n")):
+        yield data
+        return
+    is_thin, names, at = data.startswith(b"!<thin>"), b"", 8
+    while at + 60 <= len(data):
+        member, size = data[at : at + 16].rstrip(), int(data[at + 48 : at + 58])
+        at += 60
+        if is_thin and member[1:].isdigit():
+            path = os.fsdecode(names[int(member[1:]) :].partition(b"/\n")[0])
+            yield from _objects(os.path.join(os.path.dirname(name), path))
+            continue
+        body = data[at : at + size]
+        names = body if member == b"//" else names
+        yield body
+        at += size + size % 2
+
+
+def _code(elf: bytes) -> Iterator[bytes]:
+    """Return the sections of a file of 64 bits that hold machine code (`Elf64_Shdr` of elf.h)."""
+    if not elf.startswith(b"\x7fELF\x02"):
+        return
+    (headers,) = struct.unpack_from("<Q", elf, 0x28)
+    bytes_each, count = struct.unpack_from("<HH", elf, 0x3A)
+    for index in range(count):
+        flags, _, start, size = struct.unpack_from("<4Q", elf, headers + index * bytes_each + 8)
+        # SHF_EXECINSTR.
+        if flags & 4:
+            yield elf[start : start + size]
+
+
+def _call(real: str, arguments: list[str], in_file: bool) -> int:
+    """Run the linker with the arguments, or with a file of them: they may be too long for Linux."""
+    if not in_file:
+        return subprocess.call([real, *arguments])
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as file:
+        # As GCC writes such a file: the linker takes a backslash as one within quotes, too.
+        file.writelines(re.sub(r"""([\s'"\\])""", r"\\\1", word) + "\n" for word in arguments)
+        file.flush()
+        return subprocess.call([real, f"@{file.name}"])
 
 
 def main(role: str, real: str, library: str, *arguments: str) -> int:

@@ -34,7 +34,7 @@ def explored(answer: Exploration, width: int | None = None) -> str:
     notes = dict.fromkeys(note for row in rows[:1] for note in row["notes"])
     # A checker that refuses an image with one seed is known to look at images.
     told = [row["accepts_all"] for row in rows if row["accepts_all"] is not None]
-    for note in [*notes, *([ACCEPTS_ALL] if told and all(told) else [])]:
+    for note in [*answer["notes"], *notes, *([ACCEPTS_ALL] if told and all(told) else [])]:
         lines.append(text.paragraph("note", note, width))
     if answer.failed:
         first = answer.failed[0]
@@ -54,6 +54,9 @@ def _seeds(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _orders(answer: Exploration) -> str:
     threads = max((row["threads"] or 0 for row in answer["rows"]), default=0)
+    if answer["orders"] is None:
+        many = "1: one thread uses" if threads == 1 else f"unknown: {threads} threads use"
+        return f"{many} persistent memory, and the recordings began with different memory"
     if threads == 1 and answer["orders"] == 1:
         return "1: one thread uses persistent memory, and every seed does the same"
     differ = f"{answer['orders']:,} different ones of {len(answer['rows']):,}"

@@ -31,6 +31,7 @@ def recorded(answer: Recorded, width: int | None = None) -> str:
         lines.append(text.paragraph("exit code", str(answer["exit_code"]), width))
     size = text.quantity(answer["bytes"], "B")
     lines.append(text.paragraph("trace", f"{answer['trace']} ({size})", width))
+    lines += [text.paragraph("note", note, width) for note in answer["notes"]]
     if answer["stores"] or answer["streams"]:
         lines.append(text.command("crash test", _crash(answer), width))
     else:
