@@ -89,7 +89,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "violations": found.violations().map(violation).collect::<Vec<_>>(),
         "seconds": seconds,
         "points_per_s": found.images() as f64 / seconds.max(1e-9),
-        "stopped": later.stopped || first.violations.len() >= violations_max(&spec, without),
+        "stopped": later.stopped || first.violations.len() >= violations_max(&resolved, without),
         "untried_early": first.untried,
         "notes": notes(&resolved, first),
     });

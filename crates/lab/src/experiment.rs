@@ -18,6 +18,7 @@ use crate::campaign;
 use crate::error::InputError;
 use crate::quantity;
 use crate::results::{self, How};
+use crate::settings;
 use crate::spec::{self, Resolved, Spec};
 
 /// The parameters of workloads that say how large they are. The first of them that a workload has
@@ -254,8 +255,8 @@ fn sizes(resolved: &Resolved) -> Vec<&'static str> {
     let all = SIZES.into_iter().filter(has);
     let is_raised = |name: &&str| {
         let field = resolved.workload.fields.iter().find(|field| field.name == *name);
-        let set = resolved.workload_settings.iter().rev().find(|(set, _)| set == name);
-        field.zip(set).is_some_and(|(field, (_, value))| *value > field.default)
+        let value = |field| settings::value_of(field, &resolved.workload_settings);
+        field.is_some_and(|field| value(field) > field.default)
     };
     let raised: Vec<_> = all.clone().filter(is_raised).collect();
     if raised.is_empty() { all.take(1).collect() } else { raised }

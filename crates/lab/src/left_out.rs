@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::error::InputError;
 use crate::experiment::stopped;
 use crate::lives::{live, spread};
-use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
+use crate::spec::{HowMany, Resolved, Spec};
 
 /// Leaves out each flush and each fence, one after the other, those of one place in the program
 /// together; or as many of these places as are asked for.
@@ -43,10 +43,9 @@ pub fn left_out(
             "noticed": null,
         });
         if !control.cancelled.load(Ordering::Relaxed) {
-            let mut without = Spec { nested: false, ..spec.clone() };
-            without.settings.insert(format!("workload.{LEAVE_OUT}"), place.to_string());
+            let without = Spec { nested: false, ..spec.clone() };
             let mut on = resolved.keeping_nothing();
-            on.workload_settings.push((LEAVE_OUT.to_owned(), place));
+            on.leave_out(place);
             let found = live(&without, &on, spec.without.as_deref(), txs, control)?;
             let violation = found.violations().next();
             let was_cut_short = control.cancelled.load(Ordering::Relaxed);

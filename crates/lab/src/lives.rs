@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::error::InputError;
 use crate::experiment::failed;
 use crate::scripts;
-use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
+use crate::spec::{HowMany, Resolved, Spec};
 
 /// The time from when a machine is switched on until the run on it ends.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ fn cut(
         points,
         nested: spec.nested,
         reorders: if resolved.checker.is_some() { REORDERS_CHECKED } else { REORDERS },
-        violations_max: violations_max(spec, without),
+        violations_max: violations_max(resolved, without),
         seed: boot.map_or(spec.seed, |boot| boot.seed),
         keep,
         check: Check::Transactions,
@@ -117,9 +117,8 @@ const VIOLATIONS: usize = 5;
 
 /// Returns the number of violations after which a campaign ends: one convicts a design, or a
 /// program, that was broken on purpose.
-pub fn violations_max(spec: &Spec, without: Option<&str>) -> usize {
-    let is_broken = spec.settings.contains_key(&format!("workload.{LEAVE_OUT}"));
-    if without.is_some() || is_broken { 1 } else { VIOLATIONS }
+pub fn violations_max(resolved: &Resolved, without: Option<&str>) -> usize {
+    if without.is_some() || resolved.leaves_out() { 1 } else { VIOLATIONS }
 }
 
 /// Chooses `wanted` crash points of the run that the spec describes, spread over it; which ones

@@ -111,7 +111,7 @@ fn named_text<'de, D: Deserializer<'de>>(of: D) -> Result<Option<Script>, D::Err
 const SEEDS_OF_TRIALS: u64 = 1_000;
 
 /// The parameter of a trace that says which flush or fence of it is left out.
-pub const LEAVE_OUT: &str = "leave_out";
+const LEAVE_OUT: &str = "leave_out";
 
 /// What a spec comes to.
 #[derive(Clone)]
@@ -187,21 +187,14 @@ impl Spec {
     /// A sentence that says what is unknown or impossible, and what exists.
     pub fn resolve(&self, cores: Option<u8>) -> Result<Resolved, InputError> {
         let design = find_design(&self.design)?;
-        let (workload_name, workload, profile) = find_workload(&self.workload)?;
+        let named = find_workload(&self.workload)?;
+        let workload = named.entry;
         let pairs: Vec<(String, String)> =
             self.settings.iter().map(|(path, value)| (path.clone(), value.clone())).collect();
         let settings = settings::split(&pairs)?;
         let mut machine = machines::load(&self.machine, &settings.machine)?;
         let design_settings = settings::params(&owner_of(design), design.fields, &settings.design)?;
-        let owner = format!("workload {workload_name}");
-        let asked = profile.map(|profile| profile.under(&settings.workload));
-        let asked = asked.unwrap_or(settings.workload);
-        let mut workload_settings = settings::params(&owner, workload.fields, &asked)?;
-        let says_items = settings.machine.iter().any(|(path, _)| path == "workload.items");
-        if says_items && workload.fields.iter().any(|field| field.name == "items") {
-            // Some workloads have fewer items than the machine says unless the user says so.
-            workload_settings.push(("items".to_owned(), machine.config.workload.items));
-        }
+        let workload_settings = named.params(&settings)?;
         let usual = match self.cores {
             Some(_) => None,
             None => self.usual_cores(&machine, workload, &workload_settings, cores),
@@ -229,7 +222,7 @@ impl Spec {
             design,
             design_settings,
             workload,
-            workload_name,
+            workload_name: named.name,
             workload_settings,
             machine,
             cores,
@@ -532,6 +525,16 @@ pub fn missing_domain(needs: Needs, config: &Config) -> Option<(&'static str, u6
 }
 
 impl Resolved {
+    /// Whether flushes or fences of the trace are left out.
+    pub fn leaves_out(&self) -> bool {
+        self.workload_settings.iter().any(|(name, _)| name == LEAVE_OUT)
+    }
+
+    /// Leaves out the flushes or fences of one place of the trace.
+    pub fn leave_out(&mut self, place: u64) {
+        self.workload_settings.push((LEAVE_OUT.to_owned(), place));
+    }
+
     /// Returns the same with a checker that keeps no images.
     pub fn keeping_nothing(&self) -> Resolved {
         let checker = self.checker.as_ref().map(|program| Arc::new(program.without_images()));
