@@ -9,6 +9,7 @@ use designs::Order;
 use model::contents::View;
 use model::crash::Campaign;
 use model::engine::{Control, Failure, Outcome, Run};
+use model::report::Transactions;
 use model::timeline::Asked;
 use model::units::{CoreId, Cycle, Word};
 use model::workload::{Overwritten, Pm, Port, Ptr, Stop, Workload};
@@ -103,7 +104,8 @@ impl Made {
         let how = How { txs, warmup, exact, without };
         let mut row = results::row(resolved, &self.outcome, how, self.host);
         if spec.latencies {
-            row[results::COMMIT_LATENCY]["distribution"] = results::distribution(&self.outcome);
+            let distribution = results::distribution(&self.outcome.report.transactions);
+            row[results::COMMIT_LATENCY]["distribution"] = distribution;
         }
         row
     }
@@ -157,7 +159,7 @@ pub fn make(
     })
     .map_err(|failure| failed(failure, resolved))?;
     let host = start.get().elapsed();
-    let (commits, acknowledged) = (outcome.report.commits, outcome.report.transactions);
+    let Transactions { commits, ended: acknowledged, .. } = outcome.report.transactions;
     if commits != acknowledged && !outcome.report.cancelled {
         let text = format!(
             "{acknowledged} of {commits} commits were acknowledged: it wakes a core too often"

@@ -2,8 +2,8 @@
 
 use model::engine::Outcome;
 use model::epochs::Totals;
-use model::meters::{Class, Stall};
-use model::report::Report;
+use model::meters::{Class, Meters, Stall};
+use model::report::{CoreTime, Report, Transactions, WriteSets};
 use serde_json::{Map, Value, json};
 
 use crate::experiment::HostTime;
@@ -53,20 +53,17 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime)
     let report = &outcome.report;
     let frequency = resolved.machine.config.core.frequency as f64;
     let simulated = report.cycles as f64 / frequency;
+    let transactions = &report.transactions;
     // An aborted transaction is no work done.
-    let committed = report.transactions - report.aborted;
-    let latency = &report.commit_latency;
-    // A short run of an asynchronous design may end before any transaction is durable.
-    let is_known = !latency.is_empty();
-    let known = |cycles: u64| is_known.then_some(cycles);
+    let committed = transactions.ended - transactions.aborted;
     let card = &resolved.design.card;
     let mut row = json!({
         "design": card.name,
         "workload": resolved.workload_name,
         "machine": resolved.machine.name,
         "cores": resolved.cores,
-        "txs": report.transactions,
-        "aborted": report.aborted,
+        "txs": transactions.ended,
+        "aborted": transactions.aborted,
         "seed": resolved.seed,
         "version": crate::version(),
         "id": identity(resolved, how),
@@ -74,27 +71,20 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime)
         "domain": resolved.machine.config.domain().name(),
         "cycles": report.cycles,
         "simulated_s": simulated,
-        "instructions": report.instructions,
+        "instructions": report.cores.instructions,
         "throughput_tx_per_s": ratio(committed as f64, simulated),
-        COMMIT_LATENCY: {
-            "mean": is_known.then(|| latency.mean()),
-            "p50": known(latency.value_at_quantile(0.5)),
-            "p90": known(latency.value_at_quantile(0.9)),
-            "p99": known(latency.value_at_quantile(0.99)),
-            "p999": known(latency.value_at_quantile(0.999)),
-            "max": known(latency.max()),
-        },
+        COMMIT_LATENCY: commit_latency(transactions),
         "durability": card.durability.name(),
-        "pm_writes": writes(report),
+        "pm_writes": writes(&report.meters),
         "pm_reads": report.meters.reads,
-        "caches": usage::caches(report),
-        "controllers": usage::controllers(report),
+        "caches": usage::caches(&report.accesses),
+        "controllers": usage::controllers(&report.usage),
         "pm_banks": usage::banks(&report.usage.pm, report),
         "dram_banks": usage::banks(&report.usage.dram, report),
-        "stalls": stalls(report),
-        "write_set": write_set(report),
+        "stalls": stalls(&report.cores),
+        "write_set": write_set(&transactions.write_sets),
         "energy_uj": report.meters.energy_fj as f64 / 1e9,
-        "design_counters": counters(report),
+        "design_counters": counters(&report.counters),
         "notes": notes(resolved, report),
         "cancelled": report.cancelled,
         "host": {
@@ -105,20 +95,36 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime)
             "peak_rss_mb": peak_rss_mb(),
         },
     });
-    if report.migrations > 0 {
-        row["migrations"] = report.migrations.into();
+    if report.cores.migrations > 0 {
+        row["migrations"] = report.cores.migrations.into();
     }
     if let Some(totals) = &report.epochs {
-        row["epochs"] = epochs(totals, report.transactions);
+        row["epochs"] = epochs(totals, transactions.ended);
     }
     row
+}
+
+/// Commit latencies in short, each null if there are none: a short run of an asynchronous design
+/// may end before any transaction is durable.
+fn commit_latency(transactions: &Transactions) -> Value {
+    let latency = &transactions.commit_latency;
+    let is_known = !latency.is_empty();
+    let known = |cycles: u64| is_known.then_some(cycles);
+    json!({
+        "mean": is_known.then(|| latency.mean()),
+        "p50": known(latency.value_at_quantile(0.5)),
+        "p90": known(latency.value_at_quantile(0.9)),
+        "p99": known(latency.value_at_quantile(0.99)),
+        "p999": known(latency.value_at_quantile(0.999)),
+        "max": known(latency.max()),
+    })
 }
 
 /// The distribution of commit latencies: pairs of cycles and the share of commits that took no
 /// longer. Both rise, up to the slowest commit and 1. Each value that occurred is there, with three
 /// digits.
-pub fn distribution(outcome: &Outcome) -> Value {
-    let latency = &outcome.report.commit_latency;
+pub fn distribution(transactions: &Transactions) -> Value {
+    let latency = &transactions.commit_latency;
     let mut upto = 0;
     let steps = latency.iter_recorded().map(|step| {
         upto += step.count_since_last_iteration();
@@ -131,10 +137,11 @@ pub fn distribution(outcome: &Outcome) -> Value {
 /// What a reader of the row should know.
 fn notes(resolved: &Resolved, report: &Report) -> Vec<String> {
     let mut notes = resolved.notes.clone();
-    if report.commit_latency.is_empty() && report.transactions > report.aborted {
+    let transactions = &report.transactions;
+    if transactions.commit_latency.is_empty() && transactions.ended > transactions.aborted {
         notes.push("no transaction was durable when the run ended: no commit latency".into());
     }
-    let stored = report.write_sets.words + report.aborted;
+    let stored = transactions.write_sets.words + transactions.aborted;
     if resolved.workload.about.name == "replay" && stored == 0 {
         let told = "no transaction of the trace stored to persistent memory, so there was nothing \
                     to make atomic";
@@ -147,8 +154,7 @@ fn ratio(numerator: f64, denominator: f64) -> f64 {
     if denominator > 0.0 { numerator / denominator } else { 0.0 }
 }
 
-fn writes(report: &Report) -> Value {
-    let meters = &report.meters;
+fn writes(meters: &Meters) -> Value {
     let by_class: Map<String, Value> = Class::ALL
         .iter()
         .map(|&(class, name)| (name.into(), meters.wpq_bytes[class as usize].into()))
@@ -165,17 +171,16 @@ fn writes(report: &Report) -> Value {
     })
 }
 
-fn stalls(report: &Report) -> Value {
+fn stalls(cores: &CoreTime) -> Value {
     let mut map = Map::new();
-    map.insert("compute".into(), report.compute.into());
-    for (&(_, name), cycles) in Stall::ALL.iter().zip(report.stalls) {
+    map.insert("compute".into(), cores.compute.into());
+    for (&(_, name), cycles) in Stall::ALL.iter().zip(cores.stalls) {
         map.insert(name.into(), cycles.into());
     }
     Value::Object(map)
 }
 
-fn write_set(report: &Report) -> Value {
-    let sets = &report.write_sets;
+fn write_set(sets: &WriteSets) -> Value {
     let average = |sum: u64| ratio(sum as f64, sets.transactions as f64);
     json!({
         "lines_avg": average(sets.lines),
@@ -205,8 +210,8 @@ fn epochs(totals: &Totals, transactions: u64) -> Value {
     })
 }
 
-fn counters(report: &Report) -> Value {
-    report.counters.iter().map(|&(name, count)| (name.to_string(), Value::from(count))).collect()
+fn counters(counters: &[(&'static str, u64)]) -> Value {
+    counters.iter().map(|&(name, count)| (name.to_string(), Value::from(count))).collect()
 }
 
 /// The most memory that this process has had, in MB (2^20 bytes); 0 where the host does not say.
@@ -220,7 +225,7 @@ fn peak_rss_mb() -> f64 {
 #[cfg(test)]
 mod tests {
     use model::meters::Meters;
-    use model::report::{Accesses, WriteSets, latencies};
+    use model::report::{Accesses, latencies};
     use model::script::Script;
     use model::usage::{BankUse, Times, Usage};
 
@@ -243,9 +248,28 @@ mod tests {
         (1..=100).for_each(|cycles| commit_latency.record(cycles).expect("in range"));
         Report {
             cycles: 1_009,
-            transactions: 103,
-            commits: 107,
-            aborted: 2,
+            transactions: Transactions {
+                ended: 103,
+                aborted: 2,
+                commits: 107,
+                commit_latency,
+                write_sets: WriteSets {
+                    transactions: 101,
+                    words: 277,
+                    words_max: 278,
+                    stores: 281,
+                    lines: 283,
+                    lines_max: 293,
+                    pages: 307,
+                    pages_max: 311,
+                },
+            },
+            cores: CoreTime {
+                instructions: 131,
+                compute: 137,
+                stalls: [139, 149, 151, 157, 163, 167, 173],
+                migrations: 127,
+            },
             accesses: Accesses {
                 operations: 11_300,
                 loads: 379,
@@ -261,11 +285,6 @@ mod tests {
                 pm_evictions: 433,
                 dram_evictions: 439,
             },
-            migrations: 127,
-            instructions: 131,
-            commit_latency,
-            compute: 137,
-            stalls: [139, 149, 151, 157, 163, 167, 173],
             meters: Meters {
                 wpq_bytes: [179, 181, 191, 193, 197, 199, 211, 223, 227],
                 wpq_writes: 229,
@@ -279,16 +298,6 @@ mod tests {
                 wear_max: 271,
             },
             usage: usage(),
-            write_sets: WriteSets {
-                transactions: 101,
-                words: 277,
-                words_max: 278,
-                stores: 281,
-                lines: 283,
-                lines_max: 293,
-                pages: 307,
-                pages_max: 311,
-            },
             epochs: Some(Totals {
                 ordering_points: 313,
                 epochs: 317,
@@ -465,20 +474,21 @@ mod tests {
 
     #[test]
     fn a_row_has_epochs_and_migrations_if_there_were_any() {
-        let row = row_of(&resolved(""), Report { migrations: 0, epochs: None, ..report() });
+        let counted = report();
+        let cores = CoreTime { migrations: 0, ..counted.cores };
+        let row = row_of(&resolved(""), Report { cores, epochs: None, ..counted });
         assert_eq!((row.get("migrations"), row.get("epochs")), (None, None));
     }
 
     #[test]
     fn a_distribution_rises_to_the_slowest_commit() {
-        let mut report = report();
-        report.commit_latency = latencies();
+        let mut latency = latencies();
         for cycles in [7, 7, 9, 1_234_567] {
-            report.commit_latency.record(cycles).expect("in range");
+            latency.record(cycles).expect("in range");
         }
-        let slowest = report.commit_latency.max();
-        let outcome = Outcome { report, crashes: None, timeline: None };
-        assert_eq!(distribution(&outcome), json!([[7, 0.5], [9, 0.75], [slowest, 1.0]]));
+        let slowest = latency.max();
+        let transactions = Transactions { commit_latency: latency, ..Transactions::default() };
+        assert_eq!(distribution(&transactions), json!([[7, 0.5], [9, 0.75], [slowest, 1.0]]));
         assert!(slowest.abs_diff(1_234_567) < 1_235, "three digits of {slowest}");
     }
 
