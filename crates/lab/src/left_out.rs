@@ -7,9 +7,8 @@ use model::engine::Control;
 use serde_json::{Value, json};
 
 use crate::error::InputError;
-use crate::experiment::stopped;
 use crate::lives::{live, spread};
-use crate::spec::{HowMany, Resolved, Spec};
+use crate::spec::{HowMany, Resolved, Spec, stopped};
 
 /// Leaves out each flush and each fence, one after the other, those of one place in the program
 /// together; or as many of these places as are asked for.

@@ -12,9 +12,8 @@ use model::workload::Stop;
 use serde_json::{Value, json};
 
 use crate::error::InputError;
-use crate::experiment::failed;
 use crate::scripts;
-use crate::spec::{HowMany, Resolved, Spec};
+use crate::spec::{HowMany, Resolved, Spec, failed};
 
 /// The time from when a machine is switched on until the run on it ends.
 #[derive(Clone, Copy)]

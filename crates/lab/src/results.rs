@@ -6,7 +6,7 @@ use model::meters::{Class, Meters, Stall};
 use model::report::{CoreTime, Report, Transactions, WriteSets};
 use serde_json::{Map, Value, json};
 
-use crate::experiment::HostTime;
+use crate::host_time::HostTime;
 use crate::machines;
 use crate::spec::Resolved;
 use crate::usage;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use model::checker::Examiner;
-use model::config::{CORES_MAX, Config, Domain};
-use model::design::{Durability, Granularity, Needs, Shape};
+use model::design::Shape;
 use model::script::Script;
 use model::units::LINE_BYTES;
 use model::workload::{Reopens, Site, Workload};
@@ -19,8 +18,13 @@ use crate::machines::{self, Machine};
 use crate::names::{find_design, find_workload};
 use crate::settings;
 
+mod fit;
+mod stopped;
 mod which;
 
+use fit::{bring_domain, doubt, doubt_fences, false_sharing};
+pub use fit::{count_cores, keep_threads, missing_domain};
+pub use stopped::{defect, failed, stopped};
 pub use which::{HowMany, Mutants};
 
 /// A run or a campaign, as asked for. What is left out takes its default.
@@ -361,167 +365,8 @@ impl Spec {
     }
 }
 
-/// Returns how many cores the user asked for or, if the user did not say, the usual number, or all
-/// that the machine has.
-///
-/// # Errors
-/// A sentence, when the machine does not have so many.
-pub fn count_cores(
-    machine: &Machine,
-    asked: Option<u64>,
-    usual: Option<u8>,
-) -> Result<u8, InputError> {
-    let limit = machine.config.core.cores_max;
-    match asked {
-        Some(cores) if (1..=limit).contains(&cores) => Ok(cores as u8),
-        Some(cores) => Err(InputError::new(format!(
-            "cores is {cores}; machine {} takes 1 to {limit} (core.cores_max)",
-            machine.name
-        ))),
-        None => Ok(usual.unwrap_or(limit as u8).min(limit as u8)),
-    }
-}
-
-/// Refuses threads that move on a design whose structures belong to cores.
-///
-/// # Errors
-/// A sentence that says which designs let threads move, or that no core is idle for them to move
-/// to.
-pub fn keep_threads(
-    design: &designs::Entry,
-    machine: &Machine,
-    cores: u8,
-) -> Result<(), InputError> {
-    if machine.config.core.migrate == 0 {
-        return Ok(());
-    }
-    if !design.migrates {
-        let all = if design.is_order() { designs::ORDERS } else { designs::ALL };
-        let movable = all.iter().filter(|entry| entry.migrates);
-        let names: Vec<&str> = movable.map(|entry| entry.card.name).collect();
-        let name = design.card.name;
-        return Err(InputError::new(match design.script {
-            Some(_) => format!(
-                "{name} does not say that threads may move; leave core.migrate at 0, or set \
-                 `migrates = True` if the design keeps nothing per core"
-            ),
-            None => format!(
-                "{name} keeps the state of a transaction at its core, so threads cannot move; \
-                 leave core.migrate at 0, or use one of {}",
-                names.join(", ")
-            ),
-        }));
-    }
-    if u64::from(cores) == CORES_MAX {
-        return Err(InputError::new(format!(
-            "with core.migrate a thread moves to an idle core, and cores is {cores}; it must be \
-             1 to {}",
-            CORES_MAX - 1
-        )));
-    }
-    Ok(())
-}
-
 fn owner_of(design: &designs::Entry) -> String {
     format!("design {}", design.card.name)
-}
-
-/// Brings what a design's guarantee needs to survive if the machine keeps less: the domain and,
-/// where that domain saves caches and the machine has no energy for it, the energy.
-fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<String>) {
-    if design.card.durability == Durability::None {
-        return;
-    }
-    let missing = missing_domain(design.card.needs, &machine.config);
-    let Some((wanted, index)) = missing else { return };
-    let has_domain = machine.config.controller.domain == index;
-    machine.config.controller.domain = index;
-    let mut energy = String::new();
-    if design.card.needs == Needs::Eadr && !machine.config.caches_survive() {
-        let given = machine.config.controller.flush_bytes;
-        machine.config.controller.flush_bytes = Config::default().controller.flush_bytes;
-        energy = format!("energy for every cache (controller.flush_bytes is {given})");
-    }
-    let (name, machine) = (design.card.name, &machine.name);
-    notes.push(if has_domain {
-        format!("{name} needs caches that survive, and gives machine {machine} {energy}")
-    } else {
-        let with = if energy.is_empty() { "" } else { ", with " };
-        format!(
-            "{name} needs the durability domain {wanted}, which it gives to machine \
-             {machine}{with}{energy}"
-        )
-    });
-}
-
-/// Notes what the user has asked for under which the design cannot keep its promise.
-fn doubt(
-    design: &designs::Entry,
-    machine: &Machine,
-    cores: u8,
-    workload: &[(String, u64)],
-    notes: &mut Vec<String>,
-) {
-    let (card, config) = (&design.card, &machine.config);
-    if card.durability == Durability::None {
-        return;
-    }
-    let caches = config.cache_bytes(cores);
-    if card.needs == Needs::Eadr && config.controller.flush_bytes < caches {
-        notes.push(format!(
-            "{} needs every cache to survive, and controller.flush_bytes is {} for {caches} bytes \
-             of caches: the rest is lost",
-            card.name, config.controller.flush_bytes
-        ));
-    }
-    if let Some(why) = false_sharing(design, workload, cores) {
-        notes.push(format!("{why}: expect violations"));
-    }
-}
-
-/// The sentence about transactions that share lines which the design takes for one transaction's
-/// alone, if any do.
-pub fn false_sharing(
-    design: &designs::Entry,
-    workload: &[(String, u64)],
-    cores: u8,
-) -> Option<String> {
-    let on_words = workload.iter().any(|(name, value)| name == "lock_grain" && *value == 1);
-    let is_wrong = design.card.granularity == Granularity::Line && on_words && cores > 1;
-    is_wrong.then(|| {
-        format!(
-            "{} logs or versions whole lines, and locks on words let transactions share them",
-            design.card.name
-        )
-    })
-}
-
-/// Notes where a program that makes its own durability cannot be right, whatever it does.
-fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<String>) {
-    if machine.config.caches_survive() || !design.ignores_fences() {
-        return;
-    }
-    let counts = match design.card.durability {
-        Durability::None => "it promises nothing",
-        _ => "only transactions of this program count",
-    };
-    let name = design.card.name;
-    notes.push(format!(
-        "on {name} flushes and fences do nothing: {counts}; crash-test its own durability on \
-         undo@x86, undo@hops or undo@eadr"
-    ));
-}
-
-/// The name and the number of the domain that is needed, if the machine's does not suffice or has
-/// no energy for what it is to save. A global persistent flush keeps caches, too, if there is
-/// energy for its first phase, however little.
-pub fn missing_domain(needs: Needs, config: &Config) -> Option<(&'static str, u64)> {
-    let (enough, wanted) = match needs {
-        Needs::Nothing => return None,
-        Needs::Adr => (config.domain() != Domain::Media, ("adr", 1)),
-        Needs::Eadr => (config.caches_survive(), ("eadr", 2)),
-    };
-    (!enough).then_some(wanted)
 }
 
 impl Resolved {
@@ -568,6 +413,6 @@ impl Resolved {
     /// A sentence that says what is wrong with its input.
     pub fn make_workload(&self) -> Result<Box<dyn Workload>, InputError> {
         (self.workload.make)(&self.workload_settings, &self.site())
-            .map_err(|stop| crate::experiment::stopped(stop, self))
+            .map_err(|stop| stopped(stop, self))
     }
 }
