@@ -8,18 +8,12 @@ use model::crash::Campaign;
 use model::engine::{Control, Outcome, Run};
 use model::report::Transactions;
 use model::timeline::Asked;
-use model::workload::Workload;
 use serde_json::Value;
 
-use crate::campaign;
 use crate::error::InputError;
 use crate::host_time::{HostTime, Stopwatch};
-use crate::results::{self, How};
-use crate::spec::{Resolved, Spec, defect, failed};
-
-/// Transactions of each core in the measured region, if the user does not say (ours: the default
-/// comparison of three designs and four workloads on eight cores then takes well under a minute).
-pub const TRANSACTIONS: u64 = 2_000;
+use crate::results;
+use crate::spec::{Resolved, Spec, Usual, defect, failed};
 
 /// Runs a design on a workload and a machine.
 ///
@@ -30,7 +24,7 @@ pub const TRANSACTIONS: u64 = 2_000;
 /// On a defect of the simulator or of a design.
 pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
     let spec = Spec::read(spec)?;
-    let resolved = spec.resolve(None)?;
+    let resolved = spec.resolve(Usual::RUN)?;
     let made = make(&spec, &resolved, Recording::default(), control)?;
     Ok(made.row(&spec, &resolved).to_string())
 }
@@ -41,7 +35,7 @@ pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
 /// A sentence that says what is unknown or impossible. What only a run finds, such as a wrong
 /// script or too little memory, is not found here.
 pub fn check(spec: &str) -> Result<(), InputError> {
-    Spec::read(spec)?.resolve(None).map(|_| ())
+    Spec::read(spec)?.resolve(Usual::RUN).map(|_| ())
 }
 
 /// What a run records beside what it counts.
@@ -57,7 +51,6 @@ pub struct Recording {
 pub struct Made {
     /// What was found.
     pub outcome: Outcome,
-    txs: u64,
     warmup: u64,
     host: HostTime,
 }
@@ -65,22 +58,13 @@ pub struct Made {
 impl Made {
     /// The row of the run.
     pub fn row(&self, spec: &Spec, resolved: &Resolved) -> Value {
-        let (txs, warmup, exact, without) =
-            (self.txs, self.warmup, spec.exact, spec.without.as_deref());
-        let how = How { txs, warmup, exact, without };
-        let mut row = results::row(resolved, &self.outcome, how, self.host);
+        let mut row = results::row(resolved, self.warmup, &self.outcome, self.host);
         if spec.latencies {
             let distribution = results::distribution(&self.outcome.report.transactions);
             row[results::COMMIT_LATENCY]["distribution"] = distribution;
         }
         row
     }
-}
-
-/// Transactions of each core: those that were asked for, or the usual number. A workload that is
-/// done once has its own number, whatever was asked for.
-pub fn transactions(spec: &Spec, workload: &dyn Workload, usual: u64) -> u64 {
-    workload.ends_after().or(spec.txs).unwrap_or(usual)
 }
 
 /// Makes a run.
@@ -99,9 +83,7 @@ pub fn make(
     let Recording { timeline, crashes } = recording;
     let workload = resolved.make_workload()?;
     let is_done_once = workload.ends_after().is_some();
-    let usual = if crashes.is_some() { campaign::TRANSACTIONS } else { TRANSACTIONS };
-    let txs = transactions(spec, &*workload, usual);
-    let usual = if crashes.is_some() || is_done_once { 0 } else { txs / 10 };
+    let usual = if crashes.is_some() || is_done_once { 0 } else { resolved.txs / 10 };
     let warmup = spec.warmup.unwrap_or(usual);
     if is_done_once && warmup > 0 {
         let name = &resolved.workload_name;
@@ -111,11 +93,11 @@ pub fn make(
     let measured = Rc::clone(&start);
     let outcome = (resolved.design.run)(Order {
         settings: &resolved.design_settings,
-        without: spec.without.as_deref(),
+        without: resolved.without,
         run: Run {
             warmup,
-            transactions: txs,
-            exact: spec.exact,
+            transactions: resolved.txs,
+            exact: resolved.exact,
             epochs: spec.epochs,
             timeline,
             campaign: crashes,
@@ -132,5 +114,5 @@ pub fn make(
         );
         return Err(defect(resolved, &text));
     }
-    Ok(Made { outcome, txs, warmup, host })
+    Ok(Made { outcome, warmup, host })
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::InputError;
 use crate::lives::{live, spread};
-use crate::spec::{HowMany, Resolved, Spec, stopped};
+use crate::spec::{HowMany, Resolved, stopped};
 
 /// Leaves out each flush and each fence, one after the other, those of one place in the program
 /// together; or as many of these places as are asked for.
@@ -16,10 +16,8 @@ use crate::spec::{HowMany, Resolved, Spec, stopped};
 /// # Errors
 /// A sentence that says what does not fit.
 pub fn left_out(
-    spec: &Spec,
     resolved: &Resolved,
     asked: &HowMany,
-    txs: u64,
     control: &Control,
 ) -> Result<Value, InputError> {
     let settings = &resolved.workload_settings;
@@ -27,7 +25,7 @@ pub fn left_out(
     let all = all.map_err(|stop| stopped(stop, resolved))?;
     let count = all.len() as u64;
     let chosen: Vec<u64> = match *asked {
-        HowMany::Some(wanted) if wanted < count => spread(count, wanted, spec.seed),
+        HowMany::Some(wanted) if wanted < count => spread(count, wanted, resolved.seed),
         _ => (1..=count).collect(),
     };
     let mut rows = Vec::new();
@@ -42,10 +40,9 @@ pub fn left_out(
             "noticed": null,
         });
         if !control.cancelled.load(Ordering::Relaxed) {
-            let without = Spec { nested: false, ..spec.clone() };
-            let mut on = resolved.keeping_nothing();
+            let mut on = Resolved { nested: false, ..resolved.keeping_nothing() };
             on.leave_out(place);
-            let found = live(&without, &on, spec.without.as_deref(), txs, control)?;
+            let found = live(&on, control)?;
             let violation = found.violations().next();
             let was_cut_short = control.cancelled.load(Ordering::Relaxed);
             if violation.is_some() || !was_cut_short {

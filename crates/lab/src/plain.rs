@@ -7,20 +7,17 @@ use model::workload::{Overwritten, Pm, Port, Ptr};
 use serde_json::json;
 
 use crate::error::InputError;
-use crate::experiment::{TRANSACTIONS, transactions};
 use crate::host_time::{HostTime, Stopwatch};
-use crate::spec::{Resolved, Spec, failed, stopped};
+use crate::spec::{Resolved, Spec, Usual, failed, stopped};
 
 /// Runs the workload of a spec on plain memory, and measures how long the host takes.
 ///
 /// # Errors
 /// A sentence that says what is unknown or impossible.
 pub fn plain(spec: &str) -> Result<String, InputError> {
-    let spec = Spec::read(spec)?;
-    let resolved = spec.resolve(None)?;
+    let resolved = Spec::read(spec)?.resolve(Usual::RUN)?;
     let mut workload = resolved.make_workload()?;
-    let txs = transactions(&spec, &*workload, TRANSACTIONS);
-    let operations = count_operations(&resolved, txs)?;
+    let operations = count_operations(&resolved)?;
     let mut view = view(&resolved)?;
     let stop = |stop| stopped(stop, &resolved);
     workload.populate(&mut Pm::plain(&mut view, CoreId(0))).map_err(stop)?;
@@ -30,7 +27,7 @@ pub fn plain(spec: &str) -> Result<String, InputError> {
     let mut programs = cores().map(|core| workload.program(core)).collect::<Result<Vec<_>, _>>();
     let programs = programs.as_mut().map_err(|error| stop(error.clone()))?;
     let start = Stopwatch::start();
-    for _ in 0..txs {
+    for _ in 0..resolved.txs {
         for (core, program) in cores().zip(programs.iter_mut()) {
             program.transaction(&mut Pm::plain(&mut view, core)).map_err(stop)?;
         }
@@ -53,7 +50,7 @@ fn view(resolved: &Resolved) -> Result<View, InputError> {
 
 /// How many loads and stores a workload makes; counted apart, so that counting costs the timed run
 /// nothing.
-fn count_operations(resolved: &Resolved, txs: u64) -> Result<u64, InputError> {
+fn count_operations(resolved: &Resolved) -> Result<u64, InputError> {
     let stop = |stop| stopped(stop, resolved);
     let overwritten = Overwritten::default();
     let mut counter = Counter { view: view(resolved)?, operations: 0, overwritten };
@@ -61,7 +58,7 @@ fn count_operations(resolved: &Resolved, txs: u64) -> Result<u64, InputError> {
     workload.populate(&mut Pm::plain(&mut counter.view, CoreId(0))).map_err(stop)?;
     for core in (0..resolved.cores).map(CoreId) {
         let mut program = workload.program(core).map_err(stop)?;
-        for _ in 0..txs {
+        for _ in 0..resolved.txs {
             program.transaction(&mut Pm::simulated(&mut counter, core)).map_err(stop)?;
         }
     }

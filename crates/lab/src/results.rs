@@ -14,42 +14,28 @@ use crate::usage;
 /// The name of the commit latencies in a row.
 pub const COMMIT_LATENCY: &str = "commit_latency_cycles";
 
-/// How a run was made, beside what its request came to.
-#[derive(Clone, Copy, Default)]
-pub struct How<'a> {
-    /// Transactions of each core in the measured region.
-    pub txs: u64,
-    /// Transactions of each core before it.
-    pub warmup: u64,
-    /// Whether no core may run ahead of the others.
-    pub exact: bool,
-    /// A rule of the design that was switched off.
-    pub without: Option<&'a str>,
-}
-
-/// The identity of what was run: everything that a result depends on.
-fn identity(resolved: &Resolved, how: How<'_>) -> String {
-    let How { txs, warmup, exact, without } = how;
+/// The identity of what was run: everything that a result depends on. `warmup` is the number of
+/// transactions of each core before measuring begins.
+fn identity(resolved: &Resolved, warmup: u64) -> String {
+    let Resolved { cores, txs, seed, exact, without, .. } = resolved;
     let digest = resolved.design.script.unwrap_or_default();
     let lacks = without.map_or(String::new(), |rule| format!("\nwithout {rule}"));
     let text = format!(
-        "{}{digest}\n{:?}\n{}\n{:?}\n{}\ncores {} txs {txs} warmup {warmup} seed {} exact {exact}\n\
+        "{}{digest}\n{:?}\n{}\n{:?}\n{}\ncores {cores} txs {txs} warmup {warmup} seed {seed} exact {exact}\n\
          {:?}\n{}{lacks}",
         resolved.design.card.name,
         resolved.design_settings,
         resolved.workload.about.name,
         resolved.workload_settings,
         machines::canonical(&resolved.machine.config),
-        resolved.cores,
-        resolved.seed,
         resolved.script,
         crate::version(),
     );
     machines::fingerprint(&text)
 }
 
-/// The row of a run.
-pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime) -> Value {
+/// The row of a run that began to measure after `warmup` transactions of each core.
+pub fn row(resolved: &Resolved, warmup: u64, outcome: &Outcome, host: HostTime) -> Value {
     let report = &outcome.report;
     let frequency = resolved.machine.config.core.frequency as f64;
     let simulated = report.cycles as f64 / frequency;
@@ -66,7 +52,7 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime)
         "aborted": transactions.aborted,
         "seed": resolved.seed,
         "version": crate::version(),
-        "id": identity(resolved, how),
+        "id": identity(resolved, warmup),
         "core_model": resolved.machine.config.core_model(),
         "domain": resolved.machine.config.domain().name(),
         "cycles": report.cycles,
@@ -230,16 +216,16 @@ mod tests {
     use model::usage::{BankUse, Times, Usage};
 
     use super::*;
-    use crate::spec::Spec;
+    use crate::spec::{Spec, Usual};
 
-    const HOW: How<'_> = How { txs: 103, warmup: 10, exact: false, without: None };
+    const WARMUP: u64 = 10;
 
     fn resolved(change: &str) -> Resolved {
         let spec = format!(
             r#"{{"design": "silo", "workload": "hash", "cores": 3,
                 "settings": {{"core.frequency": "1GHz"}}{change}}}"#
         );
-        Spec::read(&spec).and_then(|spec| spec.resolve(None)).expect("a spec")
+        Spec::read(&spec).and_then(|spec| spec.resolve(Usual::RUN)).expect("a spec")
     }
 
     /// A report whose counts all differ, so that none can pass for another.
@@ -327,7 +313,7 @@ mod tests {
 
     fn row_of(resolved: &Resolved, report: Report) -> Value {
         let outcome = Outcome { report, crashes: None, timeline: None };
-        row(resolved, &outcome, HOW, HostTime { seconds: 0.5, cpu: 0.25 })
+        row(resolved, WARMUP, &outcome, HostTime { seconds: 0.5, cpu: 0.25 })
     }
 
     /// What a row says of a run; names, the identity and the notes are left out.
@@ -495,28 +481,28 @@ mod tests {
     /// Results are looked up by their identity: whatever changes a result must change it.
     #[test]
     fn whatever_a_result_depends_on_is_in_its_identity() {
-        let of = |change: &str, how| identity(&resolved(change), how);
-        let usual = || of("", HOW);
+        let of = |change: &str| identity(&resolved(change), WARMUP);
+        let usual = || of("");
         assert_eq!(usual(), usual());
         let others = [
-            of(r#", "seed": 2"#, HOW),
-            of("", How { txs: 104, ..HOW }),
-            of("", How { warmup: 11, ..HOW }),
-            of("", How { exact: true, ..HOW }),
-            of("", How { without: Some("undo_newest_first"), ..HOW }),
-            of(r#", "machine": "tiny""#, HOW),
+            of(r#", "seed": 2"#),
+            of(r#", "txs": 104"#),
+            of(r#", "exact": true"#),
+            of(r#", "without": "undo_newest_first""#),
+            of(r#", "machine": "tiny""#),
+            identity(&resolved(""), WARMUP + 1),
         ];
         assert!(others.iter().all(|other| *other != usual()), "{others:?}");
         let mut resolved = resolved("");
-        let mut changed = vec![identity(&resolved, HOW)];
+        let mut changed = vec![identity(&resolved, WARMUP)];
         resolved.cores = 2;
-        changed.push(identity(&resolved, HOW));
+        changed.push(identity(&resolved, WARMUP));
         resolved.design_settings.push(("entries".into(), 7));
-        changed.push(identity(&resolved, HOW));
+        changed.push(identity(&resolved, WARMUP));
         resolved.workload_settings.push(("items".into(), 7));
-        changed.push(identity(&resolved, HOW));
+        changed.push(identity(&resolved, WARMUP));
         resolved.script = Some(Script::new("mine.sql", "SELECT 1;"));
-        changed.push(identity(&resolved, HOW));
+        changed.push(identity(&resolved, WARMUP));
         changed.sort_unstable();
         changed.dedup();
         assert_eq!(changed.len(), 5, "each change was one of the identity");

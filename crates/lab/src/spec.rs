@@ -22,7 +22,7 @@ mod fit;
 mod stopped;
 mod which;
 
-use fit::{bring_domain, doubt, doubt_fences, false_sharing};
+use fit::{bring_domain, doubts, false_sharing};
 pub use fit::{count_cores, keep_threads, missing_domain};
 pub use stopped::{defect, failed, stopped};
 pub use which::{HowMany, Mutants};
@@ -117,13 +117,32 @@ const SEEDS_OF_TRIALS: u64 = 1_000;
 /// The parameter of a trace that says which flush or fence of it is left out.
 const LEAVE_OUT: &str = "leave_out";
 
-/// What a spec comes to.
+/// What is usual where the user does not say.
+#[derive(Clone, Copy, Debug)]
+pub struct Usual {
+    /// Cores, if the machine has so many; `None` for as many as it has.
+    cores: Option<u8>,
+    /// Transactions of each core in the measured region.
+    txs: u64,
+}
+
+impl Usual {
+    /// In a run (ours: the default comparison of three designs and four workloads on eight cores
+    /// then takes well under a minute).
+    pub const RUN: Usual = Usual { cores: None, txs: 2_000 };
+    /// In a campaign.
+    pub const CAMPAIGN: Usual = Usual { cores: Some(2), txs: 500 };
+}
+
+/// What a spec comes to: all that a run or a campaign depends on.
 #[derive(Clone)]
 pub struct Resolved {
     /// The design.
     pub design: &'static designs::Entry,
     /// The design's parameters that were set.
     pub design_settings: Vec<(String, u64)>,
+    /// The rule of the design that is switched off.
+    pub without: Option<&'static str>,
     /// The workload.
     pub workload: &'static workloads::Entry,
     /// The workload's name, or that of the profile that was asked for.
@@ -134,12 +153,20 @@ pub struct Resolved {
     pub machine: Machine,
     /// Cores.
     pub cores: u8,
+    /// Transactions of each core in the measured region.
+    pub txs: u64,
     /// The seed.
     pub seed: u64,
+    /// Whether no core may run ahead of the others.
+    pub exact: bool,
     /// The workload's script.
     pub script: Option<Script>,
     /// The program of the user's that is shown images.
     pub checker: Option<Arc<Program>>,
+    /// Where the power is cut.
+    pub points: HowMany,
+    /// Whether recovery is crashed at each of its own writes, too.
+    pub nested: bool,
     /// How often a machine is switched on.
     pub lives: u64,
     /// What the user should know about how the words were understood.
@@ -185,11 +212,11 @@ impl Spec {
         Ok(self)
     }
 
-    /// Resolves the spec, on `cores` cores if the user did not say.
+    /// Resolves the spec.
     ///
     /// # Errors
     /// A sentence that says what is unknown or impossible, and what exists.
-    pub fn resolve(&self, cores: Option<u8>) -> Result<Resolved, InputError> {
+    pub fn resolve(&self, usual: Usual) -> Result<Resolved, InputError> {
         let design = find_design(&self.design)?;
         let named = find_workload(&self.workload)?;
         let workload = named.entry;
@@ -199,78 +226,88 @@ impl Spec {
         let mut machine = machines::load(&self.machine, &settings.machine)?;
         let design_settings = settings::params(&owner_of(design), design.fields, &settings.design)?;
         let workload_settings = named.params(&settings)?;
-        let usual = match self.cores {
+        let usual_cores = match self.cores {
             Some(_) => None,
-            None => self.usual_cores(&machine, workload, &workload_settings, cores),
+            None => self.usual_cores(&machine, workload, &workload_settings, usual.cores),
         };
-        let cores = count_cores(&machine, self.cores, usual)?;
-        self.require_rules(design, &design_settings)?;
+        let cores = count_cores(&machine, self.cores, usual_cores)?;
+        let without = self.require_rules(design, &design_settings)?;
         keep_threads(design, &machine, cores)?;
-        let mut notes = Vec::new();
-        bring_domain(design, &mut machine, &mut notes);
-        doubt(design, &machine, cores, &workload_settings, &mut notes);
-        if self.check.is_some() {
-            doubt_fences(design, &machine, &mut notes);
-        }
-        if self.script.is_some() && workload.script.is_none() {
-            let with = |entry: &workloads::Entry| {
-                entry.script.map(|flag| format!("{flag} is for {}", entry.about.name))
-            };
-            return Err(InputError::new(format!(
-                "workload {} takes no script: {}",
-                workload.about.name,
-                workloads::ALL.iter().filter_map(with).collect::<Vec<_>>().join(", ")
-            )));
-        }
+        let brought = bring_domain(design, &mut machine);
+        self.require_reader(workload)?;
         let mut resolved = Resolved {
             design,
             design_settings,
+            without,
             workload,
             workload_name: named.name,
             workload_settings,
             machine,
             cores,
+            txs: self.txs.unwrap_or(usual.txs),
             seed: self.seed,
+            exact: self.exact,
             script: self.script.clone(),
             checker: self.asked_checker(workload)?,
+            points: self.points.clone(),
+            nested: self.nested,
             lives: self.count_lives(workload)?,
-            notes,
+            notes: brought.into_iter().collect(),
         };
+        let doubts = doubts(&resolved);
+        resolved.notes.extend(doubts);
         if workload.about.name == "replay" {
-            let told = resolved.make_workload()?.notes();
-            resolved.notes.extend(told);
+            let trace = resolved.make_workload()?;
+            resolved.notes.extend(trace.notes());
+            // What is done once has its own number, whatever was asked for.
+            resolved.txs = trace.ends_after().unwrap_or(resolved.txs);
         }
         Ok(resolved)
     }
 }
 
 impl Spec {
-    /// Refuses to switch off a rule that a design does not have, and to look for what shows a rule
-    /// that is not needed.
+    /// Returns the rule that is switched off, if one is. Refuses a rule that the design does not
+    /// have, and to look for what shows a rule that is not needed.
     fn require_rules(
         &self,
-        design: &designs::Entry,
+        design: &'static designs::Entry,
         settings: &[(String, u64)],
-    ) -> Result<(), InputError> {
+    ) -> Result<Option<&'static str>, InputError> {
+        let find = |rule: &String| {
+            let rules = design.rules.iter().map(|(name, _)| *name);
+            let unknown = || unknown_of("rule", rule, &owner_of(design), rules.clone());
+            rules.clone().find(|name| name == rule).ok_or_else(unknown)
+        };
+        let without = self.without.as_ref().map(find).transpose()?;
         let searched = match &self.mutants {
-            Mutants::Rule(rule) => Some(rule),
+            Mutants::Rule(rule) => Some(find(rule)?),
             Mutants::All(_) => None,
         };
-        for rule in [self.without.as_ref(), searched].into_iter().flatten() {
-            let mut rules = design.rules.iter().map(|(name, _)| *name);
-            if !rules.clone().any(|name| name == rule) {
-                return Err(unknown_of("rule", rule, &owner_of(design), &mut rules));
-            }
-        }
         let mut needless = design.needless_under(settings);
-        match searched.and_then(|searched| needless.find(|(rule, _)| rule == searched)) {
+        match needless.find(|(rule, _)| searched == Some(rule)) {
             Some((rule, why)) => Err(InputError::new(format!(
                 "no run can show that rule `{rule}` of {} is switched off: {why}; --without \
                  {rule} cuts the power without it",
                 owner_of(design)
             ))),
-            None => Ok(()),
+            None => Ok(without),
         }
+    }
+
+    /// Refuses a script for a workload that reads none.
+    fn require_reader(&self, workload: &workloads::Entry) -> Result<(), InputError> {
+        if self.script.is_none() || workload.script.is_some() {
+            return Ok(());
+        }
+        let with = |entry: &workloads::Entry| {
+            entry.script.map(|flag| format!("{flag} is for {}", entry.about.name))
+        };
+        Err(InputError::new(format!(
+            "workload {} takes no script: {}",
+            workload.about.name,
+            workloads::ALL.iter().filter_map(with).collect::<Vec<_>>().join(", ")
+        )))
     }
 
     /// On how many cores a workload is run if the user does not say: a trace on as many as it has
@@ -390,7 +427,7 @@ impl Resolved {
     ///
     /// # Errors
     /// A sentence that says why it could not be run.
-    pub fn heard(&self) -> Result<(), InputError> {
+    pub fn checker_ran(&self) -> Result<(), InputError> {
         self.checker.as_ref().map_or(Ok(()), |program| program.ran()).map_err(InputError::new)
     }
 

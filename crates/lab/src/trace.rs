@@ -15,12 +15,11 @@ use model::workload::Flush;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::campaign::CORES;
 use crate::error::InputError;
 use crate::experiment::{Recording, make};
 use crate::perfetto::{self, Counter};
 use crate::quantity;
-use crate::spec::{Resolved, Spec};
+use crate::spec::{Resolved, Spec, Usual};
 
 /// What is asked for.
 #[derive(Deserialize)]
@@ -89,7 +88,8 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     let request: Request = serde_json::from_str(request)
         .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
     let spec = request.run.checked()?;
-    let resolved = spec.resolve(request.event.map(|_| CORES))?;
+    let usual = if request.event.is_some() { Usual::CAMPAIGN } else { Usual::RUN };
+    let resolved = spec.resolve(usual)?;
     let config = &resolved.machine.config;
     let length = cycles(&request.length, "for", config)?;
     if length == 0 {

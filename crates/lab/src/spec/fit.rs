@@ -4,6 +4,7 @@
 use model::config::{CORES_MAX, Config, Domain};
 use model::design::{Durability, Granularity, Needs};
 
+use super::Resolved;
 use crate::error::InputError;
 use crate::machines::Machine;
 
@@ -69,17 +70,13 @@ pub fn keep_threads(
 }
 
 /// Brings what a design's guarantee needs to survive if the machine keeps less: the domain and,
-/// where that domain saves caches and the machine has no energy for it, the energy.
-pub(super) fn bring_domain(
-    design: &designs::Entry,
-    machine: &mut Machine,
-    notes: &mut Vec<String>,
-) {
+/// where that domain saves caches and the machine has no energy for it, the energy. Returns a note
+/// of that.
+pub(super) fn bring_domain(design: &designs::Entry, machine: &mut Machine) -> Option<String> {
     if design.card.durability == Durability::None {
-        return;
+        return None;
     }
-    let missing = missing_domain(design.card.needs, &machine.config);
-    let Some((wanted, index)) = missing else { return };
+    let (wanted, index) = missing_domain(design.card.needs, &machine.config)?;
     let has_domain = machine.config.controller.domain == index;
     machine.config.controller.domain = index;
     let mut energy = String::new();
@@ -89,7 +86,7 @@ pub(super) fn bring_domain(
         energy = format!("energy for every cache (controller.flush_bytes is {given})");
     }
     let (name, machine) = (design.card.name, &machine.name);
-    notes.push(if has_domain {
+    Some(if has_domain {
         format!("{name} needs caches that survive, and gives machine {machine} {energy}")
     } else {
         let with = if energy.is_empty() { "" } else { ", with " };
@@ -97,65 +94,66 @@ pub(super) fn bring_domain(
             "{name} needs the durability domain {wanted}, which it gives to machine \
              {machine}{with}{energy}"
         )
-    });
+    })
 }
 
-/// Notes what the user has asked for under which the design cannot keep its promise.
-pub(super) fn doubt(
-    design: &designs::Entry,
-    machine: &Machine,
-    cores: u8,
-    workload: &[(String, u64)],
-    notes: &mut Vec<String>,
-) {
-    let (card, config) = (&design.card, &machine.config);
-    if card.durability == Durability::None {
-        return;
-    }
-    let caches = config.cache_bytes(cores);
-    if card.needs == Needs::Eadr && config.controller.flush_bytes < caches {
-        notes.push(format!(
+/// What the user has asked for under which the design cannot keep its promise, or a program that
+/// makes its own durability cannot be right.
+pub(super) fn doubts(resolved: &Resolved) -> Vec<String> {
+    let lost = lost_caches(resolved);
+    let shared = false_sharing(resolved).map(|why| format!("{why}: expect violations"));
+    let promised = match resolved.design.card.durability {
+        Durability::None => [None, None],
+        Durability::Synchronous | Durability::Asynchronous => [lost, shared],
+    };
+    promised.into_iter().chain([ignored_fences(resolved)]).flatten().collect()
+}
+
+/// The note that a design needs more of the caches to survive than there is energy for.
+fn lost_caches(resolved: &Resolved) -> Option<String> {
+    let (card, config) = (&resolved.design.card, &resolved.machine.config);
+    let caches = config.cache_bytes(resolved.cores);
+    let is_short = card.needs == Needs::Eadr && config.controller.flush_bytes < caches;
+    is_short.then(|| {
+        format!(
             "{} needs every cache to survive, and controller.flush_bytes is {} for {caches} bytes \
              of caches: the rest is lost",
             card.name, config.controller.flush_bytes
-        ));
-    }
-    if let Some(why) = false_sharing(design, workload, cores) {
-        notes.push(format!("{why}: expect violations"));
-    }
-}
-
-/// The sentence about transactions that share lines which the design takes for one transaction's
-/// alone, if any do.
-pub(super) fn false_sharing(
-    design: &designs::Entry,
-    workload: &[(String, u64)],
-    cores: u8,
-) -> Option<String> {
-    let on_words = workload.iter().any(|(name, value)| name == "lock_grain" && *value == 1);
-    let is_wrong = design.card.granularity == Granularity::Line && on_words && cores > 1;
-    is_wrong.then(|| {
-        format!(
-            "{} logs or versions whole lines, and locks on words let transactions share them",
-            design.card.name
         )
     })
 }
 
-/// Notes where a program that makes its own durability cannot be right, whatever it does.
-pub(super) fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<String>) {
-    if machine.config.caches_survive() || !design.ignores_fences() {
-        return;
+/// The sentence about transactions that share lines which the design takes for one transaction's
+/// alone, if any do.
+pub(super) fn false_sharing(resolved: &Resolved) -> Option<String> {
+    let (card, set) = (&resolved.design.card, &resolved.workload_settings);
+    let on_words = set.iter().any(|(name, value)| name == "lock_grain" && *value == 1);
+    let is_wrong = card.granularity == Granularity::Line && on_words && resolved.cores > 1;
+    is_wrong.then(|| {
+        format!(
+            "{} logs or versions whole lines, and locks on words let transactions share them",
+            card.name
+        )
+    })
+}
+
+/// The note that a program which makes its own durability, and is checked by the user's, cannot be
+/// right on this design, whatever it does.
+fn ignored_fences(resolved: &Resolved) -> Option<String> {
+    let design = resolved.design;
+    let survives = resolved.machine.config.caches_survive();
+    if resolved.checker.is_none() || survives || !design.ignores_fences() {
+        return None;
     }
     let counts = match design.card.durability {
         Durability::None => "it promises nothing",
         _ => "only transactions of this program count",
     };
     let name = design.card.name;
-    notes.push(format!(
+    Some(format!(
         "on {name} flushes and fences do nothing: {counts}; crash-test its own durability on \
          undo@x86, undo@hops or undo@eadr"
-    ));
+    ))
 }
 
 /// The name and the number of the domain that is needed, if the machine's does not suffice or has

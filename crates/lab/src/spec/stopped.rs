@@ -59,12 +59,10 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
         )),
         Stop::Input(text) => InputError::new(text),
         Stop::NotAccepted(text) => InputError::not_accepted(text),
-        Stop::Failed(text) => {
-            match false_sharing(resolved.design, &resolved.workload_settings, resolved.cores) {
-                Some(why) => InputError::new(format!("workload {workload}: {text}: {why}")),
-                None => panic!("workload {workload}: {text}"),
-            }
-        }
+        Stop::Failed(text) => match false_sharing(resolved) {
+            Some(why) => InputError::new(format!("workload {workload}: {text}: {why}")),
+            None => panic!("workload {workload}: {text}"),
+        },
         Stop::Cancelled => InputError::new("cancelled"),
     }
 }
