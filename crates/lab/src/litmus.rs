@@ -6,15 +6,15 @@
 
 use std::sync::atomic::Ordering;
 
-use designs::Entry;
 use model::design::Needs;
 use model::engine::Control;
 use model::units::LINE_BYTES;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::{InputError, unknown, unknown_of};
-use crate::{machines, scripts, settings, spec};
+use crate::error::{InputError, unknown_of};
+use crate::names::find_order;
+use crate::{machines, settings, spec};
 
 mod cut;
 pub mod file;
@@ -334,26 +334,6 @@ fn mutant(
         Caught::Not => (),
     }
     Ok(Some(row))
-}
-
-/// Finds the ordering hardware of a name, or the user's script of that name.
-///
-/// # Errors
-/// A sentence that lists what exists, closest first, or says why the script is none.
-fn find_order(name: &str) -> Result<&'static Entry, InputError> {
-    let known = designs::ORDERS.iter().find(|order| order.card.name == name);
-    let found = known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?;
-    match found {
-        Some(entry) if entry.is_order() => Ok(entry),
-        Some(_) => Err(InputError::new(format!(
-            "{name} is not ordering hardware, on which tests run without a log; ordering hardware \
-             sets `model`, what it promises"
-        ))),
-        None => {
-            let names = designs::ORDERS.iter().map(|order| order.card.name);
-            Err(unknown("ordering hardware", name, names))
-        }
-    }
 }
 
 fn row(order: &Hardware, test: &Test, found: &Found) -> Value {

@@ -1,5 +1,7 @@
 //! What the names of designs and workloads stand for.
 
+use designs::Entry;
+
 use crate::error::{InputError, unknown};
 use crate::profiles::{self, Profile};
 use crate::scripts;
@@ -9,18 +11,41 @@ use crate::settings::{self, Settings};
 ///
 /// # Errors
 /// A sentence that lists what exists, closest first, or says why the script is no design.
-pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
-    let names = || designs::ALL.iter().map(|entry| entry.card.name);
-    let known = designs::ALL.iter().find(|entry| entry.card.name == name);
-    let found = known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?;
-    match found {
+pub fn find_design(name: &str) -> Result<&'static Entry, InputError> {
+    match one_of(designs::ALL, name)? {
         Some(entry) if entry.is_order() => Err(InputError::new(format!(
             "{name} is ordering hardware, which keeps no transaction whole; name a log on it: \
              undo@{name}, redo@{name} or count@{name}"
         ))),
         Some(entry) => Ok(entry),
-        None => Err(half_of_a_name(name).unwrap_or_else(|| unknown("design", name, names()))),
+        None => Err(half_of_a_name(name).unwrap_or_else(|| {
+            unknown("design", name, designs::ALL.iter().map(|entry| entry.card.name))
+        })),
     }
+}
+
+/// Finds the ordering hardware of a name, or the user's script of that name.
+///
+/// # Errors
+/// A sentence that lists what exists, closest first, or says why the script is none.
+pub fn find_order(name: &str) -> Result<&'static Entry, InputError> {
+    match one_of(designs::ORDERS, name)? {
+        Some(entry) if entry.is_order() => Ok(entry),
+        Some(_) => Err(InputError::new(format!(
+            "{name} is not ordering hardware, on which tests run without a log; ordering hardware \
+             sets `model`, what it promises"
+        ))),
+        None => {
+            let names = designs::ORDERS.iter().map(|order| order.card.name);
+            Err(unknown("ordering hardware", name, names))
+        }
+    }
+}
+
+/// The one of `all` that has a name, or else the user's script of that name.
+fn one_of(all: &'static [Entry], name: &str) -> Result<Option<&'static Entry>, InputError> {
+    let known = all.iter().find(|entry| entry.card.name == name);
+    known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))
 }
 
 /// The error for a name that is half of a design's: that of a software log, or of the hardware that
