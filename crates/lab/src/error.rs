@@ -25,6 +25,11 @@ impl InputError {
         InputError { text: text.into(), is_of_the_host: false, is_of_the_checker: false }
     }
 
+    /// The error that a request is not what its type takes.
+    pub fn not_understood(error: serde_json::Error) -> InputError {
+        InputError::new(format!("the request is not understood: {error}"))
+    }
+
     /// The error that a checker does not accept what a trace leaves when no power fails.
     pub fn not_accepted(text: String) -> InputError {
         InputError { is_of_the_checker: true, ..InputError::new(text) }

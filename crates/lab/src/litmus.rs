@@ -163,8 +163,7 @@ impl Request {
 /// # Panics
 /// On a defect of the simulator.
 pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
-    let request: Request = serde_json::from_str(request)
-        .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
+    let request: Request = serde_json::from_str(request).map_err(InputError::not_understood)?;
     let orders = request.hardware()?;
     let tests = request.tests()?;
     let rules = orders.iter().map(|order| order.entry.rules.len()).sum();

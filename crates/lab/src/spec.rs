@@ -179,8 +179,7 @@ impl Spec {
     /// # Errors
     /// A sentence that says what is wrong with it.
     pub fn read(text: &str) -> Result<Spec, InputError> {
-        let spec: Spec = serde_json::from_str(text)
-            .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
+        let spec: Spec = serde_json::from_str(text).map_err(InputError::not_understood)?;
         spec.checked()
     }
 

@@ -85,8 +85,7 @@ pub enum Arg {
 /// # Panics
 /// On a defect of the simulator or of a design.
 pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), InputError> {
-    let request: Request = serde_json::from_str(request)
-        .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
+    let request: Request = serde_json::from_str(request).map_err(InputError::not_understood)?;
     let spec = request.run.checked()?;
     let usual = if request.event.is_some() { Usual::CAMPAIGN } else { Usual::RUN };
     let resolved = spec.resolve(usual)?;
