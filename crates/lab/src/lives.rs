@@ -11,7 +11,7 @@ use model::units::{Cycle, mix};
 use model::workload::Stop;
 use serde_json::{Value, json};
 
-use crate::error::InputError;
+use crate::error::{Cause, InputError};
 use crate::scripts;
 use crate::spec::{HowMany, Resolved, failed};
 
@@ -311,7 +311,7 @@ fn live_on(
             let seed = cuts.iter().fold(resolved.seed, |seed, cut| mix(seed ^ cut.point));
             let keep = usize::from(life < resolved.lives);
             let on_what_was_left = |error: InputError| {
-                if error.is_of_the_host {
+                if error.cause == Cause::Host {
                     return error;
                 }
                 let advice = "what ran in the first life does not run on what recovery left";

@@ -12,7 +12,7 @@ use model::oracle::Violation;
 use serde_json::{Value, json};
 
 use super::trials::{Trial, trials, trials_for};
-use crate::error::InputError;
+use crate::error::{Cause, InputError};
 use crate::lives::{Found, live, planned};
 use crate::scripts;
 use crate::spec::{Resolved, Spec};
@@ -32,7 +32,7 @@ enum Intact {
 impl Intact {
     fn of(answer: Result<Found, InputError>) -> Result<Intact, InputError> {
         Ok(match answer {
-            Err(error) if error.is_of_the_host => return Err(error),
+            Err(error) if error.cause == Cause::Host => return Err(error),
             Err(error) => Intact::Refused(error.text),
             Ok(found) => match found.violations().next() {
                 Some((_, own)) => Intact::Wrong(own.text.clone()),
@@ -187,7 +187,9 @@ impl Search<'_> {
         let run = |without| live(&Resolved { without, ..on.clone() }, &own);
         let found = match run(Some(rule)) {
             // Log structures are too small for what the trial stores: it shows nothing.
-            Err(error) if !trial.is_own() && !error.is_of_the_host => return Ok(Shown::Nothing),
+            Err(error) if !trial.is_own() && error.cause != Cause::Host => {
+                return Ok(Shown::Nothing);
+            }
             found => found?,
         };
         let Some((cuts, caught)) = found.violations().next() else { return Ok(Shown::Nothing) };
@@ -261,7 +263,7 @@ pub(super) fn tried(
         match live(on, control) {
             // Structures may be too small for what the trial stores: another one comes in its
             // place.
-            Err(error) if error.is_of_the_host => return Err(error),
+            Err(error) if error.cause == Cause::Host => return Err(error),
             Err(error) => {
                 refused.push(error.text);
                 control.total.fetch_add(work(one), Ordering::Relaxed);
