@@ -25,7 +25,8 @@ use crate::spec::{Resolved, Spec, Usual, defect, failed};
 pub fn run(spec: &str, control: &Control) -> Result<String, InputError> {
     let spec = Spec::read(spec)?;
     let resolved = spec.resolve(Usual::RUN)?;
-    let made = make(&spec, &resolved, Recording::default(), control)?;
+    let recording = Recording { epochs: spec.epochs, ..Recording::default() };
+    let made = make(&resolved, recording, control)?;
     Ok(made.row(&spec, &resolved).to_string())
 }
 
@@ -41,6 +42,8 @@ pub fn check(spec: &str) -> Result<(), InputError> {
 /// What a run records beside what it counts.
 #[derive(Default)]
 pub struct Recording {
+    /// Ordering points and epochs.
+    pub epochs: bool,
     /// A part of its timeline.
     pub timeline: Option<Asked>,
     /// The campaign whose first life the run is, without power failures.
@@ -51,14 +54,13 @@ pub struct Recording {
 pub struct Made {
     /// What was found.
     pub outcome: Outcome,
-    warmup: u64,
     host: HostTime,
 }
 
 impl Made {
     /// The row of the run.
     pub fn row(&self, spec: &Spec, resolved: &Resolved) -> Value {
-        let mut row = results::row(resolved, self.warmup, &self.outcome, self.host);
+        let mut row = results::row(resolved, &self.outcome, self.host);
         if spec.latencies {
             let distribution = results::distribution(&self.outcome.report.transactions);
             row[results::COMMIT_LATENCY]["distribution"] = distribution;
@@ -75,17 +77,13 @@ impl Made {
 /// # Panics
 /// On a defect of the simulator or of a design.
 pub fn make(
-    spec: &Spec,
     resolved: &Resolved,
     recording: Recording,
     control: &Control,
 ) -> Result<Made, InputError> {
-    let Recording { timeline, crashes } = recording;
+    let Recording { epochs, timeline, crashes } = recording;
     let workload = resolved.make_workload()?;
-    let is_done_once = workload.ends_after().is_some();
-    let usual = if crashes.is_some() || is_done_once { 0 } else { resolved.txs / 10 };
-    let warmup = spec.warmup.unwrap_or(usual);
-    if is_done_once && warmup > 0 {
+    if workload.ends_after().is_some() && resolved.warmup > 0 {
         let name = &resolved.workload_name;
         return Err(InputError::new(format!("{name} runs once; leave out `warmup`")));
     }
@@ -95,10 +93,10 @@ pub fn make(
         settings: &resolved.design_settings,
         without: resolved.without,
         run: Run {
-            warmup,
+            warmup: resolved.warmup,
             transactions: resolved.txs,
             exact: resolved.exact,
-            epochs: spec.epochs,
+            epochs,
             timeline,
             campaign: crashes,
             started: Rc::new(move || measured.set(Stopwatch::start())),
@@ -114,5 +112,5 @@ pub fn make(
         );
         return Err(defect(resolved, &text));
     }
-    Ok(Made { outcome, warmup, host })
+    Ok(Made { outcome, host })
 }

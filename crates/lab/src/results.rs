@@ -14,14 +14,14 @@ use crate::usage;
 /// The name of the commit latencies in a row.
 pub const COMMIT_LATENCY: &str = "commit_latency_cycles";
 
-/// The identity of what was run: everything that a result depends on. `warmup` is the number of
-/// transactions of each core before measuring begins.
-fn identity(resolved: &Resolved, warmup: u64) -> String {
-    let Resolved { cores, txs, seed, exact, without, .. } = resolved;
+/// The identity of what was run: everything that a result depends on.
+fn identity(resolved: &Resolved) -> String {
+    let Resolved { cores, txs, warmup, seed, exact, without, .. } = resolved;
     let digest = resolved.design.script.unwrap_or_default();
     let lacks = without.map_or(String::new(), |rule| format!("\nwithout {rule}"));
     let text = format!(
-        "{}{digest}\n{:?}\n{}\n{:?}\n{}\ncores {cores} txs {txs} warmup {warmup} seed {seed} exact {exact}\n\
+        "{}{digest}\n{:?}\n{}\n{:?}\n{}\n\
+         cores {cores} txs {txs} warmup {warmup} seed {seed} exact {exact}\n\
          {:?}\n{}{lacks}",
         resolved.design.card.name,
         resolved.design_settings,
@@ -34,8 +34,8 @@ fn identity(resolved: &Resolved, warmup: u64) -> String {
     machines::fingerprint(&text)
 }
 
-/// The row of a run that began to measure after `warmup` transactions of each core.
-pub fn row(resolved: &Resolved, warmup: u64, outcome: &Outcome, host: HostTime) -> Value {
+/// The row of a run.
+pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
     let report = &outcome.report;
     let frequency = resolved.machine.config.core.frequency as f64;
     let simulated = report.cycles as f64 / frequency;
@@ -52,7 +52,7 @@ pub fn row(resolved: &Resolved, warmup: u64, outcome: &Outcome, host: HostTime) 
         "aborted": transactions.aborted,
         "seed": resolved.seed,
         "version": crate::version(),
-        "id": identity(resolved, warmup),
+        "id": identity(resolved),
         "core_model": resolved.machine.config.core_model(),
         "domain": resolved.machine.config.domain().name(),
         "cycles": report.cycles,
@@ -218,8 +218,6 @@ mod tests {
     use super::*;
     use crate::spec::{Spec, Usual};
 
-    const WARMUP: u64 = 10;
-
     fn resolved(change: &str) -> Resolved {
         let spec = format!(
             r#"{{"design": "silo", "workload": "hash", "cores": 3,
@@ -313,7 +311,7 @@ mod tests {
 
     fn row_of(resolved: &Resolved, report: Report) -> Value {
         let outcome = Outcome { report, crashes: None, timeline: None };
-        row(resolved, WARMUP, &outcome, HostTime { seconds: 0.5, cpu: 0.25 })
+        row(resolved, &outcome, HostTime { seconds: 0.5, cpu: 0.25 })
     }
 
     /// What a row says of a run; names, the identity and the notes are left out.
@@ -481,28 +479,28 @@ mod tests {
     /// Results are looked up by their identity: whatever changes a result must change it.
     #[test]
     fn whatever_a_result_depends_on_is_in_its_identity() {
-        let of = |change: &str| identity(&resolved(change), WARMUP);
+        let of = |change: &str| identity(&resolved(change));
         let usual = || of("");
         assert_eq!(usual(), usual());
         let others = [
             of(r#", "seed": 2"#),
             of(r#", "txs": 104"#),
+            of(r#", "warmup": 11"#),
             of(r#", "exact": true"#),
             of(r#", "without": "undo_newest_first""#),
             of(r#", "machine": "tiny""#),
-            identity(&resolved(""), WARMUP + 1),
         ];
         assert!(others.iter().all(|other| *other != usual()), "{others:?}");
         let mut resolved = resolved("");
-        let mut changed = vec![identity(&resolved, WARMUP)];
+        let mut changed = vec![identity(&resolved)];
         resolved.cores = 2;
-        changed.push(identity(&resolved, WARMUP));
+        changed.push(identity(&resolved));
         resolved.design_settings.push(("entries".into(), 7));
-        changed.push(identity(&resolved, WARMUP));
+        changed.push(identity(&resolved));
         resolved.workload_settings.push(("items".into(), 7));
-        changed.push(identity(&resolved, WARMUP));
+        changed.push(identity(&resolved));
         resolved.script = Some(Script::new("mine.sql", "SELECT 1;"));
-        changed.push(identity(&resolved, WARMUP));
+        changed.push(identity(&resolved));
         changed.sort_unstable();
         changed.dedup();
         assert_eq!(changed.len(), 5, "each change was one of the identity");

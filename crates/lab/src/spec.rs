@@ -124,14 +124,16 @@ pub struct Usual {
     cores: Option<u8>,
     /// Transactions of each core in the measured region.
     txs: u64,
+    /// Whether a tenth of these are made before it.
+    warms_up: bool,
 }
 
 impl Usual {
     /// In a run (ours: the default comparison of three designs and four workloads on eight cores
     /// then takes well under a minute).
-    pub const RUN: Usual = Usual { cores: None, txs: 2_000 };
+    pub const RUN: Usual = Usual { cores: None, txs: 2_000, warms_up: true };
     /// In a campaign.
-    pub const CAMPAIGN: Usual = Usual { cores: Some(2), txs: 500 };
+    pub const CAMPAIGN: Usual = Usual { cores: Some(2), txs: 500, warms_up: false };
 }
 
 /// What a spec comes to: all that a run or a campaign depends on.
@@ -155,6 +157,8 @@ pub struct Resolved {
     pub cores: u8,
     /// Transactions of each core in the measured region.
     pub txs: u64,
+    /// Transactions of each core before it; a campaign makes none.
+    pub warmup: u64,
     /// The seed.
     pub seed: u64,
     /// Whether no core may run ahead of the others.
@@ -233,6 +237,7 @@ impl Spec {
         let without = self.require_rules(design, &design_settings)?;
         keep_threads(design, &machine, cores)?;
         let brought = bring_domain(design, &mut machine);
+        let txs = self.txs.unwrap_or(usual.txs);
         self.require_reader(workload)?;
         let mut resolved = Resolved {
             design,
@@ -243,7 +248,8 @@ impl Spec {
             workload_settings,
             machine,
             cores,
-            txs: self.txs.unwrap_or(usual.txs),
+            txs,
+            warmup: self.warmup.unwrap_or(if usual.warms_up { txs / 10 } else { 0 }),
             seed: self.seed,
             exact: self.exact,
             script: self.script.clone(),
@@ -258,8 +264,10 @@ impl Spec {
         if workload.about.name == "replay" {
             let trace = resolved.make_workload()?;
             resolved.notes.extend(trace.notes());
-            // What is done once has its own number, whatever was asked for.
-            resolved.txs = trace.ends_after().unwrap_or(resolved.txs);
+            // What is done once has its own number, whatever was asked for, and no warm-up.
+            if let Some(txs) = trace.ends_after() {
+                (resolved.txs, resolved.warmup) = (txs, self.warmup.unwrap_or(0));
+            }
         }
         Ok(resolved)
     }

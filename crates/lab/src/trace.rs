@@ -97,15 +97,17 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     let line = request.address.as_deref().map(line_of).transpose()?;
     let recording = match request.event {
         Some(event) => Recording {
+            epochs: spec.epochs,
             timeline: Some(Asked::Until { point: event, length }),
-            crashes: Some(counting(&spec)),
+            crashes: Some(counting(resolved.seed)),
         },
         None => {
             let after = cycles(&request.from, "from", config)?;
-            Recording { timeline: Some(Asked::From { after, length }), crashes: None }
+            let timeline = Some(Asked::From { after, length });
+            Recording { epochs: spec.epochs, timeline, crashes: None }
         }
     };
-    let mut made = make(&spec, &resolved, recording, control)?;
+    let mut made = make(&resolved, recording, control)?;
     let recorded = made.outcome.timeline.take().expect("a timeline was asked for");
     if let Some(holds) = recorded.holds {
         return Err(too_long(&request.length, holds, config));
@@ -169,13 +171,13 @@ fn touched(shown: &[Shown]) -> Value {
 }
 
 /// A campaign that counts crash points and cuts the power at none.
-fn counting(spec: &Spec) -> Campaign {
+fn counting(seed: u64) -> Campaign {
     Campaign {
         points: Points::Count,
         nested: false,
         reorders: 0,
         violations_max: 1,
-        seed: spec.seed,
+        seed,
         keep: 0,
         check: Check::Transactions,
     }
