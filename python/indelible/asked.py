@@ -48,7 +48,7 @@ def seeds_of(first: object, count: object) -> tuple[int, ...]:
 
 
 def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the names without repetition, `all` standing for every one there is."""
+    """Return the names without repetition, `all` standing for every one that it includes."""
     asked = listed(what, asked)
     for name in asked:
         # The command takes names with commas between them; only a file's name may have a comma.
@@ -56,7 +56,7 @@ def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tup
             raise InputError(f"`{what}` must be a list: {name.split(',')}, not {name!r}")
     if not asked:
         raise InputError("there is nothing to run: name at least one design and one workload")
-    every = [row["name"] for row in rows]
+    every = [row["name"] for row in rows if row.get("in_all", True)]
     return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
 
 

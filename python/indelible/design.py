@@ -92,7 +92,9 @@ TAKEN = Answer.TAKEN
 class Home:
     """The line that leaves the caches is sent to its home at cycle `at`.
 
-    If `tell` is given, the design hears that event once the write is durable.
+    If `tell` is given, the design hears that event once the write is durable. The line is under way
+    from now on: a campaign may have it arrive before `at`. A line that must not overtake something
+    is `TAKEN`, and sent from `event`.
     """
 
     at: int

@@ -115,7 +115,7 @@ def test_another_answer_is_not(
     code, shown, _ = command("verify", "it")
     assert code == 1
     assert "DIFFERENT: 1 of " in shown
-    assert "rows[1].cycles: 2000000 then, 2000001 now" in shown
+    assert "rows[1].cycles: 2000001 now, 2000000 when bundled" in shown
     (row,) = json.loads(command("verify", "it", "--json")[1])["differences"]
     assert row == {"place": "rows[1].cycles", "then": 2000000, "now": 2000001}
 
@@ -132,7 +132,7 @@ def test_all_that_differs_is_counted_and_the_first_of_it_told() -> None:
     found = verified(then, {"rows": now["rows"] + then["rows"][12:]})
     assert (found["values"], found["differing"], len(found["differences"])) == (60, 12, 10)
     assert "DIFFERENT: 12 of 60 values" in str(found)
-    assert str(found).endswith("rows[9].cycles: 9 then, 10 now\n  and 2 more")
+    assert str(found).endswith("rows[9].cycles: 10 now, 9 when bundled\n  and 2 more")
 
 
 def test_a_value_of_another_kind_is_another_value() -> None:

@@ -417,7 +417,7 @@ def test_it_is_told_where_no_order_but_that_of_timing_was_tried(mine: str) -> No
         def hardware(cls, setup: design.Setup) -> list[Structure]:
             return [*super().hardware(setup), Structure("a byte", 8, kept_by="battery")]
 
-    told = "only the order that timing produced was tested"
+    told = "were tested only in the order that timing produced"
     asked = {"txs": 40, "lives": 1}
     assert indelible.crash(Lucky, "hash", **asked).failed
     crash = indelible.crash(Charged, "hash", **asked)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import needs_core, start, x86_linux
-from indelible import benchmark, cli, verbs
+from indelible import asked, benchmark, cli, verbs
 from indelible.evaluation import TXS
 
 pytestmark = needs_core
@@ -145,6 +145,18 @@ def test_everything_is_explained(inside: Callable[..., tuple[int, str, str]]) ->
     assert {"left", "right", "left_source", "right_source"} <= two["rows"][0].keys()
     code, shown, _ = indelible("explain", "optane", "--diff", "cxl")
     assert (code, "machines optane and cxl: " in shown) == (0, True)
+
+
+def test_all_workloads_are_those_that_a_mean_can_be_taken_of(
+    inside: Callable[..., tuple[int, str, str]],
+) -> None:
+    rows = answer("list", "workloads")["rows"]
+    told = inside("compare", "--help")[1].partition("every workload but ")[2].partition(" which")[0]
+    left_out = {row["name"] for row in rows if not row["in_all"]}
+    assert left_out == set(re.findall(r"\w+", told)) - {"and"}
+    every = asked.names_of("workloads", ["all"], rows)
+    assert set(every) == {row["name"] for row in rows} - left_out
+    assert asked.names_of("workloads", ["probe", "hash"], rows) == ("probe", "hash")
 
 
 def test_ordering_hardware_is_explained() -> None:
@@ -370,6 +382,16 @@ def test_a_bad_script_is_told_with_its_line(tmp_path: Path) -> None:
     trace.write_text("begin\nstore 0 one\n")
     code, _, complaints = indelible("run", "--design", "silo", "--replay", str(trace), *SMALL)
     assert (code, "line 2" in complaints, "`one`" in complaints) == (2, True, True)
+
+
+def test_a_property_file_says_how_long_a_run_is(tmp_path: Path) -> None:
+    properties = tmp_path / "short.properties"
+    properties.write_text("recordcount=100\noperationcount=301\nfieldlength=16\n")
+    file = {"ycsb": str(properties)}
+    assert verbs.run("native", "ycsb", cores=2, **file).txs == 302, "of all cores, rounded up"
+    assert verbs.run("native", "ycsb", cores=2, txs=7, **file).txs == 14, "what is asked for counts"
+    properties.write_text("recordcount=100\nfieldlength=16\n")
+    assert verbs.run("native", "ycsb", cores=2, **file).txs == 4_000, "the file does not say"
 
 
 def test_five_lines_print_what_the_readme_says(

@@ -97,9 +97,9 @@ fn notes(resolved: &Resolved, found: &Crashes) -> Vec<String> {
     let mut notes = resolved.notes.clone();
     if found.untried > 0 && resolved.machine.config.controller.jitter == 0 {
         notes.push(format!(
-            "{}'s surviving state reacts to each write as it arrives, so only the order that \
-             timing produced was tested; --set controller.arrival_jitter=500cycles lets writes \
-             overtake each other",
+            "{}'s surviving state reacts to writes as they arrive; those that it is told of were \
+             tested only in the order that timing produced; --set \
+             controller.arrival_jitter=500cycles lets them overtake each other",
             resolved.design.card.name
         ));
     }

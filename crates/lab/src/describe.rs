@@ -64,6 +64,7 @@ fn workload_row(entry: &workloads::Entry) -> Value {
         "summary": about.summary,
         "source": about.source,
         "shared": about.shared,
+        "in_all": entry.in_all,
         "reopens": entry.reopens != Reopens::Never,
     })
 }

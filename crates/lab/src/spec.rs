@@ -124,16 +124,16 @@ pub struct Usual {
     cores: Option<u8>,
     /// Transactions of each core in the measured region.
     txs: u64,
-    /// Whether a tenth of these are made before it.
-    warms_up: bool,
+    /// Whether a script may say how many, and a tenth as many are made before it.
+    is_run: bool,
 }
 
 impl Usual {
     /// In a run (ours: the default comparison of three designs and four workloads on eight cores
     /// then takes well under a minute).
-    pub const RUN: Usual = Usual { cores: None, txs: 2_000, warms_up: true };
+    pub const RUN: Usual = Usual { cores: None, txs: 2_000, is_run: true };
     /// In a campaign.
-    pub const CAMPAIGN: Usual = Usual { cores: Some(2), txs: 500, warms_up: false };
+    pub const CAMPAIGN: Usual = Usual { cores: Some(2), txs: 500, is_run: false };
 }
 
 /// What a spec comes to: all that a run or a campaign depends on.
@@ -237,7 +237,6 @@ impl Spec {
         let without = self.require_rules(design, &design_settings)?;
         keep_threads(design, &machine, cores)?;
         let brought = bring_domain(design, &mut machine);
-        let txs = self.txs.unwrap_or(usual.txs);
         self.require_reader(workload)?;
         let mut resolved = Resolved {
             design,
@@ -248,8 +247,8 @@ impl Spec {
             workload_settings,
             machine,
             cores,
-            txs,
-            warmup: self.warmup.unwrap_or(if usual.warms_up { txs / 10 } else { 0 }),
+            txs: self.txs.unwrap_or(usual.txs),
+            warmup: 0,
             seed: self.seed,
             exact: self.exact,
             script: self.script.clone(),
@@ -261,14 +260,21 @@ impl Spec {
         };
         let doubts = doubts(&resolved);
         resolved.notes.extend(doubts);
+        let mut warms_up = usual.is_run;
         if workload.about.name == "replay" {
             let trace = resolved.make_workload()?;
             resolved.notes.extend(trace.notes());
             // What is done once has its own number, whatever was asked for, and no warm-up.
             if let Some(txs) = trace.ends_after() {
-                (resolved.txs, resolved.warmup) = (txs, self.warmup.unwrap_or(0));
+                (resolved.txs, warms_up) = (txs, false);
             }
+        } else if usual.is_run && self.txs.is_none() && self.script.is_some() {
+            // What is wrong with a script is told when the run makes the workload.
+            let asked = resolved.make_workload().ok().and_then(|workload| workload.asks_for());
+            resolved.txs = asked.unwrap_or(resolved.txs);
         }
+        let usual_warmup = if warms_up { resolved.txs / 10 } else { 0 };
+        resolved.warmup = self.warmup.unwrap_or(usual_warmup);
         Ok(resolved)
     }
 }

@@ -517,6 +517,12 @@ pub trait Workload: Send {
         None
     }
 
+    /// The number of transactions of each core that the workload's script asks for, if it does: how
+    /// long a run is that is not told otherwise.
+    fn asks_for(&self) -> Option<u64> {
+        None
+    }
+
     /// The checker of what the program itself promises with its stores, flushes and fences. It
     /// checks every image, and not only some of them.
     fn checker(&self) -> Option<&dyn Checker> {
@@ -542,6 +548,9 @@ pub trait Declared: Workload + Sized + 'static {
     const ABOUT: About;
     /// The flag of the command line that names the file that it reads, if it reads one.
     const SCRIPT: Option<&'static str> = None;
+    /// Whether `all` workloads of a comparison have it among them. Not if its transactions give
+    /// designs nothing to do, or stand for no program.
+    const IN_ALL: bool = true;
     /// Whether it can go on with what a power failure left.
     const REOPENS: Reopens = Reopens::Never;
     /// Its parameters.

@@ -51,6 +51,8 @@ pub struct Entry {
     pub fields: &'static [Field],
     /// The flag that names the file that it reads, if it reads one.
     pub script: Option<&'static str>,
+    /// Whether `all` workloads of a comparison have it among them.
+    pub in_all: bool,
     /// Whether it can go on from the image that a power failure left.
     pub reopens: Reopens,
     /// Makes it, with the given parameters (known to exist and to be within their limits) in place
@@ -87,8 +89,14 @@ pub static ALL: &[Entry] = &[
 ];
 
 const fn entry<W: Declared>() -> Entry {
-    let (about, fields) = (W::ABOUT, W::Params::FIELDS);
-    Entry { about, fields, script: W::SCRIPT, reopens: W::REOPENS, make: make::<W> }
+    Entry {
+        about: W::ABOUT,
+        fields: W::Params::FIELDS,
+        script: W::SCRIPT,
+        in_all: W::IN_ALL,
+        reopens: W::REOPENS,
+        make: make::<W>,
+    }
 }
 
 fn make<W: Declared>(settings: &[(String, u64)], site: &Site) -> Step<Box<dyn Workload>> {

@@ -102,6 +102,7 @@ impl Declared for LogCache {
         file: file!(),
         shared: false,
     };
+    const IN_ALL: bool = false;
     type Params = LogCacheParams;
 
     fn new(params: &LogCacheParams, site: &Site) -> Step<LogCache> {

@@ -79,6 +79,7 @@ impl Declared for Probe {
         file: file!(),
         shared: false,
     };
+    const IN_ALL: bool = false;
     const REOPENS: Reopens = Reopens::Always;
     type Params = ProbeParams;
 

@@ -47,8 +47,8 @@ pub enum Distribution {
 pub struct Properties {
     /// `recordcount`, over all cores.
     pub record_count: Option<u64>,
-    /// `operationcount`. It does not set the length of a run here, but YCSB computes from it how
-    /// many inserts to expect.
+    /// `operationcount`, over all cores: how long a run is that is not told otherwise. YCSB also
+    /// computes from it how many inserts to expect. 0 if the file does not say.
     pub operation_count: u64,
     /// `readproportion`. As in YCSB, what counts is its share of the sum of all, which need not be
     /// 1.

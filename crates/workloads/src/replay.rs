@@ -156,6 +156,7 @@ impl Declared for Replay {
         shared: false,
     };
     const SCRIPT: Option<&'static str> = Some("--replay");
+    const IN_ALL: bool = false;
     const REOPENS: Reopens = Reopens::UnlessScripted;
     type Params = ReplayParams;
 

@@ -73,6 +73,7 @@ impl Declared for Scribble {
         file: file!(),
         shared: true,
     };
+    const IN_ALL: bool = false;
     const REOPENS: Reopens = Reopens::Always;
     type Params = ScribbleParams;
 

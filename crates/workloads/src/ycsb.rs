@@ -177,6 +177,11 @@ impl Workload for Ycsb {
         }))
     }
 
+    fn asks_for(&self) -> Option<u64> {
+        let cores = u64::from(self.plan.site.cores);
+        Some(self.properties.operation_count.div_ceil(cores)).filter(|&txs| txs > 0)
+    }
+
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
         self.look(image).map(|_| ())
     }

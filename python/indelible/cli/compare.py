@@ -17,7 +17,8 @@ DESCRIPTION = (
     "Run every design on every workload and print the table of a paper's evaluation:\n"
     "relative to one design, geometric mean last, and below it the verdict of a\n"
     "sampled crash campaign for each design. Exit code 1 if a design failed it. `all`\n"
-    "stands for every design or workload."
+    "stands for every design, or for every workload but logcache, probe, replay and\n"
+    "scribble, which say little of designs or stand for no program."
 )
 EPILOG = """\
 examples:

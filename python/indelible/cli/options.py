@@ -148,7 +148,12 @@ def add_files(parser: argparse.ArgumentParser) -> None:
         " repeated; without that line the whole script is, each time from an empty database, and"
         " emptying it counts as a transaction",
     )
-    parser.add_argument("--ycsb", metavar="FILE", help="the properties of the workload `ycsb`")
+    parser.add_argument(
+        "--ycsb",
+        metavar="FILE",
+        help="the properties of the workload `ycsb`; its `operationcount`, over all cores, is the"
+        " length of a run without --txs",
+    )
     parser.add_argument(
         "--replay",
         metavar="FILE",

@@ -15,12 +15,16 @@ def verified(answer: Mapping[str, Any], width: int | None = None) -> str:
         command("command", answer["command"], width),
         paragraph("simulator", _builds(answer), width),
         paragraph(
-            "took", f"{seconds(answer['seconds'])}, then {seconds(answer['seconds_then'])}", width
+            "took",
+            f"{seconds(answer['seconds'])} now, {seconds(answer['seconds_then'])} when bundled",
+            width,
         ),
         paragraph("answer", _answer(answer), width),
     ]
     for row in answer["differences"]:
-        lines.append(f"  {row['place']}: {_said(row['then'])} then, {_said(row['now'])} now")
+        lines.append(
+            f"  {row['place']}: {_said(row['now'])} now, {_said(row['then'])} when bundled"
+        )
     if (more := answer["differing"] - len(answer["differences"])) > 0:
         lines.append(f"  and {more:,} more")
     return "\n".join(lines)
@@ -29,13 +33,14 @@ def verified(answer: Mapping[str, Any], width: int | None = None) -> str:
 def _builds(answer: Mapping[str, Any]) -> str:
     if answer["same_build"]:
         return f"{answer['simulator']}, the same build"
-    return f"{answer['simulator']}, then {answer['simulator_then']}: another build"
+    now, then = answer["simulator"], answer["simulator_then"]
+    return f"{now} now, {then} when bundled: another build"
 
 
 def _answer(answer: Mapping[str, Any]) -> str:
     codes = (answer["exit_code_then"], answer["exit_code"])
     if codes[0] != codes[1]:
-        return f"DIFFERENT: exit code {codes[0]} then, {codes[1]} now"
+        return f"DIFFERENT: exit code {codes[1]} now, {codes[0]} when bundled"
     if answer["differing"]:
         return f"DIFFERENT: {answer['differing']:,} of {answer['values']:,} values"
     return f"the same: {answer['values']:,} values"
