@@ -11,20 +11,14 @@ use model::oracle::{Early, Violation};
 use serde_json::{Value, json};
 
 use crate::error::InputError;
-use crate::experiment::transactions;
 use crate::left_out::left_out;
 use crate::lives::{Found, history, live, planned, violations_max};
-use crate::spec::{Resolved, Spec};
+use crate::spec::{Resolved, Spec, Usual};
 
 mod mutants;
 mod trials;
 
 use mutants::{mutants, needed_rules, tried};
-
-/// Transactions of each core, if the user does not say.
-pub const TRANSACTIONS: u64 = 500;
-/// Cores, if the user does not say and the machine has them.
-pub const CORES: u8 = 2;
 
 /// Cuts the power of a design on a workload and a machine.
 ///
@@ -36,24 +30,21 @@ pub const CORES: u8 = 2;
 pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     let mut spec = Spec::read(spec)?;
     spec.cancelled = Some(Arc::clone(&control.cancelled));
-    let resolved = spec.resolve(Some(CORES))?;
+    let resolved = spec.resolve(Usual::CAMPAIGN)?;
     if let Some(checker) = &resolved.checker {
         checker.forget_kept().map_err(InputError::new)?;
     }
-    resolved.heard()?;
-    let txs = transactions(&spec, &*resolved.make_workload()?, TRANSACTIONS);
-    spec.txs = Some(txs);
+    resolved.checker_ran()?;
     let start = Instant::now();
-    let without = spec.without.as_deref();
-    let work = planned(&spec, &resolved, txs);
+    let work = planned(&resolved);
     if spec.mutants.has_any() {
         // How long the search for a rule takes is unknown: each rule counts as much as the campaign
         // itself.
         let rules = needed_rules(&spec, &resolved).count() as u64;
         control.total.store(work * (1 + rules), Ordering::Relaxed);
     }
-    let found = live(&spec, &resolved, without, txs, control);
-    resolved.heard()?;
+    let found = live(&resolved, control);
+    resolved.checker_ran()?;
     let found = found?;
     if !control.cancelled.load(Ordering::Relaxed) {
         // Not every life that was planned comes about.
@@ -66,7 +57,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "workload": resolved.workload_name,
         "machine": resolved.machine.name,
         "cores": resolved.cores,
-        "txs": txs,
+        "txs": resolved.txs,
         "seed": resolved.seed,
         "durability": resolved.design.card.durability.name(),
         "domain": resolved.machine.config.domain().name(),
@@ -89,7 +80,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "violations": found.violations().map(violation).collect::<Vec<_>>(),
         "seconds": seconds,
         "points_per_s": found.images() as f64 / seconds.max(1e-9),
-        "stopped": later.stopped || first.violations.len() >= violations_max(&spec, without),
+        "stopped": later.stopped || first.violations.len() >= violations_max(&resolved),
         "untried_early": first.untried,
         "notes": notes(&resolved, first),
     });
@@ -142,7 +133,7 @@ fn what_else(
     let is_right = found.violations().next().is_none();
     if spec.mutants.has_any() {
         answer["mutants"] = mutants(spec, resolved, control)?;
-        resolved.heard()?;
+        resolved.checker_ran()?;
         let needless = resolved.design.needless_under(&resolved.design_settings);
         let reason = |(rule, why)| json!({ "rule": rule, "why": why });
         let asked = needless.filter(|(rule, _)| spec.mutants.has(rule));
@@ -154,9 +145,9 @@ fn what_else(
             false => Value::Null,
         };
     }
-    if let (Some(asked), Some(txs)) = (&spec.leave_out, spec.txs) {
-        let rows = is_right.then(|| left_out(spec, resolved, asked, txs, control)).transpose()?;
-        resolved.heard()?;
+    if let Some(asked) = &spec.leave_out {
+        let rows = is_right.then(|| left_out(resolved, asked, control)).transpose()?;
+        resolved.checker_ran()?;
         answer["left_out"] = rows.unwrap_or_else(|| json!([]));
     }
     Ok(())

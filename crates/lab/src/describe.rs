@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::{InputError, unknown};
 use crate::machines;
-use crate::names::{Named, find_design, find_workload, half_of_a_name, workload_names};
+use crate::names::{NamedWorkload, find_design, find_workload, half_of_a_name, workload_names};
 use crate::profiles::{self, Profile};
 use crate::scripts;
 use crate::settings::{self, Settings};
@@ -127,7 +127,7 @@ pub fn explain(
         )));
     }
     if let Some(named) = workload {
-        return explain_workload(named, split);
+        return explain_workload(named, &split);
     }
     if is_machine {
         return Ok(machines::explain(&machines::load(name, &split.machine)?).to_string());
@@ -155,21 +155,13 @@ fn explain_on(
     Ok(answer.to_string())
 }
 
-fn explain_workload(named: Named, split: Settings) -> Result<String, InputError> {
-    let (name, entry, profile) = named;
+fn explain_workload(named: NamedWorkload, split: &Settings) -> Result<String, InputError> {
+    let NamedWorkload { name, entry, .. } = named;
     let mut answer = workload_row(entry);
     answer["name"] = name.into();
     answer["kind"] = "workload".into();
     answer["file"] = entry.about.file.into();
-    let asked = profile.map(|profile| profile.under(&split.workload));
-    let mut asked = asked.unwrap_or(split.workload);
-    if entry.fields.iter().any(|field| field.name == "items") {
-        // The machine's number of items for every workload is this one's, too.
-        let items = split.machine.iter().filter(|(path, _)| path == "workload.items");
-        asked.extend(items.map(|(_, value)| ("items".to_owned(), value.clone())));
-    }
-    let values = settings::params(&format!("workload {name}"), entry.fields, &asked)?;
-    answer["params"] = params(entry.fields, &values);
+    answer["params"] = params(entry.fields, &named.params(split)?);
     Ok(answer.to_string())
 }
 
@@ -309,14 +301,13 @@ fn params(fields: &[Field], values: &[(String, u64)]) -> Value {
     let rows: Vec<Value> = fields
         .iter()
         .map(|field| {
-            let value = values.iter().rev().find(|(name, _)| name == field.name);
             let shown = |value: u64| match field.choices.get(value as usize) {
                 Some(choice) => Value::from(*choice),
                 None => Value::from(value),
             };
             json!({
                 "name": field.name,
-                "value": shown(value.map_or(field.default, |(_, value)| *value)),
+                "value": shown(settings::value_of(field, values)),
                 "default": shown(field.default),
                 "range": if field.choices.is_empty() {
                     format!("{} to {}", field.limits.start(), field.limits.end())

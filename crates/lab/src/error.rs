@@ -11,29 +11,42 @@ use workloads::spelling::meant;
 pub struct InputError {
     /// The line.
     pub text: String,
-    /// Whether the cause is no mistake but the host as it is now: another host, or this one with
-    /// more room, can do what was asked for.
-    pub is_of_the_host: bool,
-    /// Whether it is what a user's checker says of what a trace leaves when no power fails: either
-    /// the checker is wrong, or the program is.
-    pub is_of_the_checker: bool,
+    /// What is at fault.
+    pub cause: Cause,
+}
+
+/// What is at fault when something cannot be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// What the user wrote.
+    Request,
+    /// The host as it is now: another host, or this one with more room, can do what was asked for.
+    Host,
+    /// A user's checker, which does not accept what a trace leaves when no power fails, or the
+    /// program that was traced.
+    Checker,
 }
 
 impl InputError {
     /// A mistake, and how to mend it.
     pub fn new(text: impl Into<String>) -> InputError {
-        InputError { text: text.into(), is_of_the_host: false, is_of_the_checker: false }
+        InputError { text: text.into(), cause: Cause::Request }
+    }
+
+    /// The error that a request is not what its type takes.
+    pub fn not_understood(error: serde_json::Error) -> InputError {
+        InputError::new(format!("the request is not understood: {error}"))
     }
 
     /// The error that a checker does not accept what a trace leaves when no power fails.
     pub fn not_accepted(text: String) -> InputError {
-        InputError { is_of_the_checker: true, ..InputError::new(text) }
+        InputError { text, cause: Cause::Checker }
     }
 
     /// The error that the host has no room for a machine's memories, and what helps.
     pub fn no_room(why: &io::Error, advice: &str) -> InputError {
         let text = format!("the host has no room for the machine's memories ({why}){advice}");
-        InputError { is_of_the_host: true, ..InputError::new(text) }
+        InputError { text, cause: Cause::Host }
     }
 }
 

@@ -7,9 +7,8 @@ use model::engine::Control;
 use serde_json::{Value, json};
 
 use crate::error::InputError;
-use crate::experiment::stopped;
 use crate::lives::{live, spread};
-use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
+use crate::spec::{HowMany, Resolved, stopped};
 
 /// Leaves out each flush and each fence, one after the other, those of one place in the program
 /// together; or as many of these places as are asked for.
@@ -17,10 +16,8 @@ use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
 /// # Errors
 /// A sentence that says what does not fit.
 pub fn left_out(
-    spec: &Spec,
     resolved: &Resolved,
     asked: &HowMany,
-    txs: u64,
     control: &Control,
 ) -> Result<Value, InputError> {
     let settings = &resolved.workload_settings;
@@ -28,7 +25,7 @@ pub fn left_out(
     let all = all.map_err(|stop| stopped(stop, resolved))?;
     let count = all.len() as u64;
     let chosen: Vec<u64> = match *asked {
-        HowMany::Some(wanted) if wanted < count => spread(count, wanted, spec.seed),
+        HowMany::Some(wanted) if wanted < count => spread(count, wanted, resolved.seed),
         _ => (1..=count).collect(),
     };
     let mut rows = Vec::new();
@@ -43,11 +40,9 @@ pub fn left_out(
             "noticed": null,
         });
         if !control.cancelled.load(Ordering::Relaxed) {
-            let mut without = Spec { nested: false, ..spec.clone() };
-            without.settings.insert(format!("workload.{LEAVE_OUT}"), place.to_string());
-            let mut on = resolved.keeping_nothing();
-            on.workload_settings.push((LEAVE_OUT.to_owned(), place));
-            let found = live(&without, &on, spec.without.as_deref(), txs, control)?;
+            let mut on = Resolved { nested: false, ..resolved.keeping_nothing() };
+            on.leave_out(place);
+            let found = live(&on, control)?;
             let violation = found.violations().next();
             let was_cut_short = control.cancelled.load(Ordering::Relaxed);
             if violation.is_some() || !was_cut_short {

@@ -10,8 +10,10 @@ mod checker;
 pub mod names;
 pub mod spec;
 mod usage;
+mod host_time;
 pub mod results;
 pub mod experiment;
+mod plain;
 mod lives;
 mod left_out;
 pub mod campaign;
@@ -25,9 +27,10 @@ pub use battery::battery;
 pub use campaign::crash;
 pub use describe::{explain, list};
 pub use error::InputError;
-pub use experiment::{check, plain, run};
+pub use experiment::{check, run};
 pub use litmus::litmus;
 pub use model::engine::Control;
+pub use plain::plain;
 pub use trace::trace;
 
 /// The version of the simulator.

@@ -6,15 +6,15 @@
 
 use std::sync::atomic::Ordering;
 
-use designs::Entry;
 use model::design::Needs;
 use model::engine::Control;
 use model::units::LINE_BYTES;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::{InputError, unknown, unknown_of};
-use crate::{machines, scripts, settings, spec};
+use crate::error::{InputError, unknown_of};
+use crate::names::find_order;
+use crate::{machines, settings, spec};
 
 mod cut;
 pub mod file;
@@ -163,8 +163,7 @@ impl Request {
 /// # Panics
 /// On a defect of the simulator.
 pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
-    let request: Request = serde_json::from_str(request)
-        .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
+    let request: Request = serde_json::from_str(request).map_err(InputError::not_understood)?;
     let orders = request.hardware()?;
     let tests = request.tests()?;
     let rules = orders.iter().map(|order| order.entry.rules.len()).sum();
@@ -334,26 +333,6 @@ fn mutant(
         Caught::Not => (),
     }
     Ok(Some(row))
-}
-
-/// Finds the ordering hardware of a name, or the user's script of that name.
-///
-/// # Errors
-/// A sentence that lists what exists, closest first, or says why the script is none.
-fn find_order(name: &str) -> Result<&'static Entry, InputError> {
-    let known = designs::ORDERS.iter().find(|order| order.card.name == name);
-    let found = known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?;
-    match found {
-        Some(entry) if entry.is_order() => Ok(entry),
-        Some(_) => Err(InputError::new(format!(
-            "{name} is not ordering hardware, on which tests run without a log; ordering hardware \
-             sets `model`, what it promises"
-        ))),
-        None => {
-            let names = designs::ORDERS.iter().map(|order| order.card.name);
-            Err(unknown("ordering hardware", name, names))
-        }
-    }
 }
 
 fn row(order: &Hardware, test: &Test, found: &Found) -> Value {

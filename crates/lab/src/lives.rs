@@ -11,16 +11,13 @@ use model::units::{Cycle, mix};
 use model::workload::Stop;
 use serde_json::{Value, json};
 
-use crate::error::InputError;
-use crate::experiment::failed;
+use crate::error::{Cause, InputError};
 use crate::scripts;
-use crate::spec::{HowMany, LEAVE_OUT, Resolved, Spec};
+use crate::spec::{HowMany, Resolved, failed};
 
 /// The time from when a machine is switched on until the run on it ends.
 #[derive(Clone, Copy)]
 struct Life<'a> {
-    /// A rule that is switched off.
-    without: Option<&'a str>,
     /// Transactions of each core.
     txs: u64,
     /// The number of recovered images that are kept for later lives.
@@ -29,32 +26,51 @@ struct Life<'a> {
     boot: Option<Boot<'a>>,
 }
 
-/// One campaign over one life.
-fn cut(
-    spec: &Spec,
-    resolved: &Resolved,
+impl Life<'_> {
+    /// The seed from which its crash points and their orders are chosen.
+    fn seed(&self, resolved: &Resolved) -> u64 {
+        self.boot.map_or(resolved.seed, |boot| boot.seed)
+    }
+}
+
+/// One campaign over one life, with the power cut at the points that are asked for.
+fn cut(resolved: &Resolved, life: &Life<'_>, control: &Control) -> Result<Crashes, InputError> {
+    let points = match resolved.points {
+        // The machines that boot share what is asked for.
+        HowMany::Some(wanted) if life.boot.is_some() => {
+            chosen(resolved, wanted.div_ceil(BOOTS), life, control)?
+        }
+        HowMany::Some(wanted) => chosen(resolved, wanted, life, control)?,
+        HowMany::All | HowMany::Word(_) => Points::All,
+    };
+    cut_at(points, resolved, life, control)
+}
+
+/// The same with the power cut at these points, or with the points only counted.
+fn cut_at(
     points: Points,
+    resolved: &Resolved,
     life: &Life<'_>,
     control: &Control,
 ) -> Result<Crashes, InputError> {
-    let Life { without, txs, keep, boot } = *life;
+    let Life { txs, keep, boot } = *life;
     let campaign = Campaign {
         points,
-        nested: spec.nested,
+        nested: resolved.nested,
         reorders: if resolved.checker.is_some() { REORDERS_CHECKED } else { REORDERS },
-        violations_max: violations_max(spec, without),
-        seed: boot.map_or(spec.seed, |boot| boot.seed),
+        violations_max: violations_max(resolved),
+        seed: life.seed(resolved),
         keep,
         check: Check::Transactions,
     };
     let config = &resolved.machine.config;
     let outcome = (resolved.design.run)(Order {
         settings: &resolved.design_settings,
-        without,
+        without: resolved.without,
         run: Run {
             transactions: txs,
             // A checker sees images between any two stores, so no core may run ahead of the others.
-            exact: spec.exact || resolved.checker.is_some(),
+            exact: resolved.exact || resolved.checker.is_some(),
             campaign: Some(campaign),
             boot,
             ..Run::new(config, resolved.cores, resolved.make_workload()?, control)
@@ -77,7 +93,7 @@ fn cut(
 /// blame.
 fn ends_badly(failure: &Failure, resolved: &Resolved, life: &Life<'_>) -> Option<String> {
     let is_a_users = resolved.design.script.is_some();
-    let may_be_wrong = is_a_users || life.without.is_some() || life.boot.is_some();
+    let may_be_wrong = is_a_users || resolved.without.is_some() || life.boot.is_some();
     match failure {
         Failure::Deadlock(stuck) if may_be_wrong => Some(format!("liveness: {stuck}")),
         Failure::Raised(text) => Some(text.clone()),
@@ -117,26 +133,23 @@ const VIOLATIONS: usize = 5;
 
 /// Returns the number of violations after which a campaign ends: one convicts a design, or a
 /// program, that was broken on purpose.
-pub fn violations_max(spec: &Spec, without: Option<&str>) -> usize {
-    let is_broken = spec.settings.contains_key(&format!("workload.{LEAVE_OUT}"));
-    if without.is_some() || is_broken { 1 } else { VIOLATIONS }
+pub fn violations_max(resolved: &Resolved) -> usize {
+    if resolved.without.is_some() || resolved.leaves_out() { 1 } else { VIOLATIONS }
 }
 
-/// Chooses `wanted` crash points of the run that the spec describes, spread over it; which ones
-/// follows from the seed.
+/// Chooses `wanted` crash points of a life, spread over it; which ones follows from the seed.
 fn chosen(
-    spec: &Spec,
     resolved: &Resolved,
     wanted: u64,
     life: &Life<'_>,
     control: &Control,
 ) -> Result<Points, InputError> {
-    let all = cut(spec, resolved, Points::Count, &Life { keep: 0, ..*life }, control)?.passed;
+    let counted = cut_at(Points::Count, resolved, &Life { keep: 0, ..*life }, control)?;
+    let all = counted.passed;
     if all <= wanted {
         return Ok(Points::All);
     }
-    let seed = life.boot.map_or(spec.seed, |boot| boot.seed);
-    Ok(Points::These(spread(all, wanted, seed)))
+    Ok(Points::These(spread(all, wanted, life.seed(resolved))))
 }
 
 /// Returns `wanted` of the numbers from 1 to `all`: one from each of as many parts, by the seed.
@@ -234,57 +247,38 @@ struct Survivor {
     remains: Remains,
 }
 
-fn all_lives(
-    spec: &Spec,
-    resolved: &Resolved,
-    without: Option<&str>,
-    txs: u64,
-    control: &Control,
-) -> Result<Found, InputError> {
+fn all_lives(resolved: &Resolved, control: &Control) -> Result<Found, InputError> {
     let keep = if resolved.lives > 1 { BOOTS as usize } else { 0 };
-    let life = Life { without, txs, keep, boot: None };
     let done = control.done.load(Ordering::Relaxed);
-    control.total.fetch_max(done + planned(spec, resolved, txs), Ordering::Relaxed);
-    let points = match spec.points {
-        HowMany::Some(wanted) => chosen(spec, resolved, wanted, &life, control)?,
-        _ => Points::All,
-    };
-    let mut first = cut(spec, resolved, points, &life, control)?;
+    control.total.fetch_max(done + planned(resolved), Ordering::Relaxed);
+    let mut first = cut(resolved, &Life { txs: resolved.txs, keep, boot: None }, control)?;
     let kept = std::mem::take(&mut first.kept);
     let goes_on = first.violations.is_empty();
     let kept = if goes_on { kept } else { Vec::new() };
-    let later = live_on(spec, resolved, kept, &life, control)?;
+    let later = live_on(resolved, kept, control)?;
     Ok(Found { first, later })
 }
 
-/// Runs a campaign over all lives that a spec asks for, with a rule switched off if one is named.
-/// An error that a user's design raises is a violation; one that reaches this function belongs to
-/// no power failure.
+/// Runs a campaign over all lives that are asked for. An error that a user's design raises is a
+/// violation; one that reaches this function belongs to no power failure.
 ///
 /// # Errors
 /// A sentence that says what does not fit.
-pub fn live(
-    spec: &Spec,
-    resolved: &Resolved,
-    without: Option<&str>,
-    txs: u64,
-    control: &Control,
-) -> Result<Found, InputError> {
-    scripts::or_raised(|| all_lives(spec, resolved, without, txs, control))?.unwrap_or_else(
-        |text| {
-            let violations = vec![violation(text)];
-            let first = Crashes { checked: true, violations, ..Crashes::default() };
-            Ok(Found { first, later: Later::default() })
-        },
-    )
+pub fn live(resolved: &Resolved, control: &Control) -> Result<Found, InputError> {
+    scripts::or_raised(|| all_lives(resolved, control))?.unwrap_or_else(|text| {
+        let violations = vec![violation(text)];
+        let first = Crashes { checked: true, violations, ..Crashes::default() };
+        Ok(Found { first, later: Later::default() })
+    })
 }
 
-/// The number of transactions in all lives, if each core makes `txs` in the first.
-pub fn planned(spec: &Spec, resolved: &Resolved, txs: u64) -> u64 {
+/// The number of transactions in all lives.
+pub fn planned(resolved: &Resolved) -> u64 {
     let boots = BOOTS * (resolved.lives - 1);
     // If the power is cut at some points only, each run is made once before, to count them.
-    let runs = 1 + u64::from(spec.points != HowMany::All);
-    runs * u64::from(resolved.cores) * (txs + boots * txs_of_later(txs))
+    let runs = 1 + u64::from(resolved.points != HowMany::All);
+    let txs = resolved.txs + boots * txs_of_later(resolved.txs);
+    runs * u64::from(resolved.cores) * txs
 }
 
 /// The transactions of each core in a later life, if each makes `txs` in the first.
@@ -296,10 +290,8 @@ fn txs_of_later(txs: u64) -> u64 {
 /// is wrong. Each life runs fewer transactions than the first, so that all together take about as
 /// long.
 fn live_on(
-    spec: &Spec,
     resolved: &Resolved,
     kept: Vec<Remains>,
-    first: &Life<'_>,
     control: &Control,
 ) -> Result<Later, InputError> {
     let mut later = Later::default();
@@ -309,32 +301,25 @@ fn live_on(
     };
     let mut survivors: Vec<Survivor> =
         kept.into_iter().map(|remains| survive(&[], remains)).collect();
-    let txs = txs_of_later(first.txs);
+    let txs = txs_of_later(resolved.txs);
     for life in 2..=resolved.lives {
         let mut next = Vec::new();
         for Survivor { cuts, remains } in survivors {
             if control.cancelled.load(Ordering::Relaxed) {
                 return Ok(later);
             }
-            let seed = cuts.iter().fold(spec.seed, |seed, cut| mix(seed ^ cut.point));
+            let seed = cuts.iter().fold(resolved.seed, |seed, cut| mix(seed ^ cut.point));
             let keep = usize::from(life < resolved.lives);
             let on_what_was_left = |error: InputError| {
-                if error.is_of_the_host {
+                if error.cause == Cause::Host {
                     return error;
                 }
                 let advice = "what ran in the first life does not run on what recovery left";
                 let leave_it = "--lives 1 skips later lives";
                 InputError::new(format!("{error} (in life {life}: {advice}; {leave_it})"))
             };
-            let life = Life { txs, keep, boot: Some(Boot { remains: &remains, seed }), ..*first };
-            let points = match spec.points {
-                HowMany::Some(wanted) => {
-                    chosen(spec, resolved, wanted.div_ceil(BOOTS), &life, control)
-                        .map_err(on_what_was_left)?
-                }
-                _ => Points::All,
-            };
-            let found = cut(spec, resolved, points, &life, control).map_err(on_what_was_left)?;
+            let life = Life { txs, keep, boot: Some(Boot { remains: &remains, seed }) };
+            let found = cut(resolved, &life, control).map_err(on_what_was_left)?;
             later.boots += 1;
             later.points += found.points;
             later.nested_points += found.nested_points;

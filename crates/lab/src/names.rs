@@ -1,25 +1,51 @@
 //! What the names of designs and workloads stand for.
 
+use designs::Entry;
+
 use crate::error::{InputError, unknown};
 use crate::profiles::{self, Profile};
 use crate::scripts;
+use crate::settings::{self, Settings};
 
 /// Finds the design of a name, or the user's script of that name.
 ///
 /// # Errors
 /// A sentence that lists what exists, closest first, or says why the script is no design.
-pub fn find_design(name: &str) -> Result<&'static designs::Entry, InputError> {
-    let names = || designs::ALL.iter().map(|entry| entry.card.name);
-    let known = designs::ALL.iter().find(|entry| entry.card.name == name);
-    let found = known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))?;
-    match found {
+pub fn find_design(name: &str) -> Result<&'static Entry, InputError> {
+    match one_of(designs::ALL, name)? {
         Some(entry) if entry.is_order() => Err(InputError::new(format!(
             "{name} is ordering hardware, which keeps no transaction whole; name a log on it: \
              undo@{name}, redo@{name} or count@{name}"
         ))),
         Some(entry) => Ok(entry),
-        None => Err(half_of_a_name(name).unwrap_or_else(|| unknown("design", name, names()))),
+        None => Err(half_of_a_name(name).unwrap_or_else(|| {
+            unknown("design", name, designs::ALL.iter().map(|entry| entry.card.name))
+        })),
     }
+}
+
+/// Finds the ordering hardware of a name, or the user's script of that name.
+///
+/// # Errors
+/// A sentence that lists what exists, closest first, or says why the script is none.
+pub fn find_order(name: &str) -> Result<&'static Entry, InputError> {
+    match one_of(designs::ORDERS, name)? {
+        Some(entry) if entry.is_order() => Ok(entry),
+        Some(_) => Err(InputError::new(format!(
+            "{name} is not ordering hardware, on which tests run without a log; ordering hardware \
+             sets `model`, what it promises"
+        ))),
+        None => {
+            let names = designs::ORDERS.iter().map(|order| order.card.name);
+            Err(unknown("ordering hardware", name, names))
+        }
+    }
+}
+
+/// The one of `all` that has a name, or else the user's script of that name.
+fn one_of(all: &'static [Entry], name: &str) -> Result<Option<&'static Entry>, InputError> {
+    let known = all.iter().find(|entry| entry.card.name == name);
+    known.map_or_else(|| scripts::find(name), |entry| Ok(Some(entry)))
 }
 
 /// The error for a name that is half of a design's: that of a software log, or of the hardware that
@@ -44,24 +70,52 @@ pub fn half_of_a_name(name: &str) -> Option<InputError> {
     })
 }
 
-/// What a workload's name stands for: the name, the workload, and the profile whose name it is.
-pub type Named = (&'static str, &'static workloads::Entry, Option<&'static Profile>);
+/// What a workload's name stands for.
+#[derive(Clone, Copy)]
+pub struct NamedWorkload {
+    /// The workload's own name, or that of the profile.
+    pub name: &'static str,
+    /// The workload.
+    pub entry: &'static workloads::Entry,
+    /// The profile, if the name is that of one.
+    profile: Option<&'static Profile>,
+}
+
+impl NamedWorkload {
+    /// Returns the workload's parameters that are not left at their defaults: those that the user
+    /// has set, and those of the profile that the user has not.
+    ///
+    /// # Errors
+    /// As [`settings::params`].
+    pub fn params(&self, said: &Settings) -> Result<Vec<(String, u64)>, InputError> {
+        let mut asked = match self.profile {
+            Some(profile) => profile.under(&said.workload),
+            None => said.workload.clone(),
+        };
+        // The machine's number of items for every workload is this one's, too. Left alone, some
+        // have fewer items than the machine says.
+        if self.entry.fields.iter().any(|field| field.name == "items") {
+            let items = said.machine.iter().filter(|(path, _)| path == "workload.items");
+            asked.extend(items.map(|(_, value)| ("items".to_owned(), value.clone())));
+        }
+        settings::params(&format!("workload {}", self.name), self.entry.fields, &asked)
+    }
+}
 
 /// The workload of a name, which may be that of a profile.
 ///
 /// # Errors
 /// A sentence that lists what exists, closest first.
-pub fn find_workload(name: &str) -> Result<Named, InputError> {
+pub fn find_workload(name: &str) -> Result<NamedWorkload, InputError> {
     let entry = |name| workloads::ALL.iter().find(|entry| entry.about.name == name);
-    if let Some(found) = entry(name) {
-        return Ok((found.about.name, found, None));
+    if let Some(entry) = entry(name) {
+        return Ok(NamedWorkload { name: entry.about.name, entry, profile: None });
     }
-    let profile = profiles::find(name);
-    match profile.and_then(|profile| Some((profile.name, entry(profile.workload)?, Some(profile))))
-    {
-        Some(found) => Ok(found),
-        None => Err(unknown("workload", name, workload_names())),
-    }
+    let named = profiles::find(name).and_then(|profile| {
+        let entry = entry(profile.workload)?;
+        Some(NamedWorkload { name: profile.name, entry, profile: Some(profile) })
+    });
+    named.ok_or_else(|| unknown("workload", name, workload_names()))
 }
 
 /// The names of all workloads and profiles, each once.

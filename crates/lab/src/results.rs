@@ -2,11 +2,11 @@
 
 use model::engine::Outcome;
 use model::epochs::Totals;
-use model::meters::{Class, Stall};
-use model::report::Report;
+use model::meters::{Class, Meters, Stall};
+use model::report::{CoreTime, Report, Transactions, WriteSets};
 use serde_json::{Map, Value, json};
 
-use crate::experiment::HostTime;
+use crate::host_time::HostTime;
 use crate::machines;
 use crate::spec::Resolved;
 use crate::usage;
@@ -14,34 +14,20 @@ use crate::usage;
 /// The name of the commit latencies in a row.
 pub const COMMIT_LATENCY: &str = "commit_latency_cycles";
 
-/// How a run was made, beside what its request came to.
-#[derive(Clone, Copy, Default)]
-pub struct How<'a> {
-    /// Transactions of each core in the measured region.
-    pub txs: u64,
-    /// Transactions of each core before it.
-    pub warmup: u64,
-    /// Whether no core may run ahead of the others.
-    pub exact: bool,
-    /// A rule of the design that was switched off.
-    pub without: Option<&'a str>,
-}
-
 /// The identity of what was run: everything that a result depends on.
-fn identity(resolved: &Resolved, how: How<'_>) -> String {
-    let How { txs, warmup, exact, without } = how;
+fn identity(resolved: &Resolved) -> String {
+    let Resolved { cores, txs, warmup, seed, exact, without, .. } = resolved;
     let digest = resolved.design.script.unwrap_or_default();
     let lacks = without.map_or(String::new(), |rule| format!("\nwithout {rule}"));
     let text = format!(
-        "{}{digest}\n{:?}\n{}\n{:?}\n{}\ncores {} txs {txs} warmup {warmup} seed {} exact {exact}\n\
+        "{}{digest}\n{:?}\n{}\n{:?}\n{}\n\
+         cores {cores} txs {txs} warmup {warmup} seed {seed} exact {exact}\n\
          {:?}\n{}{lacks}",
         resolved.design.card.name,
         resolved.design_settings,
         resolved.workload.about.name,
         resolved.workload_settings,
         machines::canonical(&resolved.machine.config),
-        resolved.cores,
-        resolved.seed,
         resolved.script,
         crate::version(),
     );
@@ -49,52 +35,42 @@ fn identity(resolved: &Resolved, how: How<'_>) -> String {
 }
 
 /// The row of a run.
-pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime) -> Value {
+pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
     let report = &outcome.report;
     let frequency = resolved.machine.config.core.frequency as f64;
     let simulated = report.cycles as f64 / frequency;
+    let transactions = &report.transactions;
     // An aborted transaction is no work done.
-    let committed = report.transactions - report.aborted;
-    let latency = &report.commit_latency;
-    // A short run of an asynchronous design may end before any transaction is durable.
-    let is_known = !latency.is_empty();
-    let known = |cycles: u64| is_known.then_some(cycles);
+    let committed = transactions.ended - transactions.aborted;
     let card = &resolved.design.card;
     let mut row = json!({
         "design": card.name,
         "workload": resolved.workload_name,
         "machine": resolved.machine.name,
         "cores": resolved.cores,
-        "txs": report.transactions,
-        "aborted": report.aborted,
+        "txs": transactions.ended,
+        "aborted": transactions.aborted,
         "seed": resolved.seed,
         "version": crate::version(),
-        "id": identity(resolved, how),
+        "id": identity(resolved),
         "core_model": resolved.machine.config.core_model(),
         "domain": resolved.machine.config.domain().name(),
         "cycles": report.cycles,
         "simulated_s": simulated,
-        "instructions": report.instructions,
+        "instructions": report.cores.instructions,
         "throughput_tx_per_s": ratio(committed as f64, simulated),
-        COMMIT_LATENCY: {
-            "mean": is_known.then(|| latency.mean()),
-            "p50": known(latency.value_at_quantile(0.5)),
-            "p90": known(latency.value_at_quantile(0.9)),
-            "p99": known(latency.value_at_quantile(0.99)),
-            "p999": known(latency.value_at_quantile(0.999)),
-            "max": known(latency.max()),
-        },
+        COMMIT_LATENCY: commit_latency(transactions),
         "durability": card.durability.name(),
-        "pm_writes": writes(report),
+        "pm_writes": writes(&report.meters),
         "pm_reads": report.meters.reads,
-        "caches": usage::caches(report),
-        "controllers": usage::controllers(report),
+        "caches": usage::caches(&report.accesses),
+        "controllers": usage::controllers(&report.usage),
         "pm_banks": usage::banks(&report.usage.pm, report),
         "dram_banks": usage::banks(&report.usage.dram, report),
-        "stalls": stalls(report),
-        "write_set": write_set(report),
+        "stalls": stalls(&report.cores),
+        "write_set": write_set(&transactions.write_sets),
         "energy_uj": report.meters.energy_fj as f64 / 1e9,
-        "design_counters": counters(report),
+        "design_counters": counters(&report.counters),
         "notes": notes(resolved, report),
         "cancelled": report.cancelled,
         "host": {
@@ -105,20 +81,36 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, how: How<'_>, host: HostTime)
             "peak_rss_mb": peak_rss_mb(),
         },
     });
-    if report.migrations > 0 {
-        row["migrations"] = report.migrations.into();
+    if report.cores.migrations > 0 {
+        row["migrations"] = report.cores.migrations.into();
     }
     if let Some(totals) = &report.epochs {
-        row["epochs"] = epochs(totals, report.transactions);
+        row["epochs"] = epochs(totals, transactions.ended);
     }
     row
+}
+
+/// Commit latencies in short, each null if there are none: a short run of an asynchronous design
+/// may end before any transaction is durable.
+fn commit_latency(transactions: &Transactions) -> Value {
+    let latency = &transactions.commit_latency;
+    let is_known = !latency.is_empty();
+    let known = |cycles: u64| is_known.then_some(cycles);
+    json!({
+        "mean": is_known.then(|| latency.mean()),
+        "p50": known(latency.value_at_quantile(0.5)),
+        "p90": known(latency.value_at_quantile(0.9)),
+        "p99": known(latency.value_at_quantile(0.99)),
+        "p999": known(latency.value_at_quantile(0.999)),
+        "max": known(latency.max()),
+    })
 }
 
 /// The distribution of commit latencies: pairs of cycles and the share of commits that took no
 /// longer. Both rise, up to the slowest commit and 1. Each value that occurred is there, with three
 /// digits.
-pub fn distribution(outcome: &Outcome) -> Value {
-    let latency = &outcome.report.commit_latency;
+pub fn distribution(transactions: &Transactions) -> Value {
+    let latency = &transactions.commit_latency;
     let mut upto = 0;
     let steps = latency.iter_recorded().map(|step| {
         upto += step.count_since_last_iteration();
@@ -131,10 +123,11 @@ pub fn distribution(outcome: &Outcome) -> Value {
 /// What a reader of the row should know.
 fn notes(resolved: &Resolved, report: &Report) -> Vec<String> {
     let mut notes = resolved.notes.clone();
-    if report.commit_latency.is_empty() && report.transactions > report.aborted {
+    let transactions = &report.transactions;
+    if transactions.commit_latency.is_empty() && transactions.ended > transactions.aborted {
         notes.push("no transaction was durable when the run ended: no commit latency".into());
     }
-    let stored = report.write_sets.words + report.aborted;
+    let stored = transactions.write_sets.words + transactions.aborted;
     if resolved.workload.about.name == "replay" && stored == 0 {
         let told = "no transaction of the trace stored to persistent memory, so there was nothing \
                     to make atomic";
@@ -147,8 +140,7 @@ fn ratio(numerator: f64, denominator: f64) -> f64 {
     if denominator > 0.0 { numerator / denominator } else { 0.0 }
 }
 
-fn writes(report: &Report) -> Value {
-    let meters = &report.meters;
+fn writes(meters: &Meters) -> Value {
     let by_class: Map<String, Value> = Class::ALL
         .iter()
         .map(|&(class, name)| (name.into(), meters.wpq_bytes[class as usize].into()))
@@ -165,17 +157,16 @@ fn writes(report: &Report) -> Value {
     })
 }
 
-fn stalls(report: &Report) -> Value {
+fn stalls(cores: &CoreTime) -> Value {
     let mut map = Map::new();
-    map.insert("compute".into(), report.compute.into());
-    for (&(_, name), cycles) in Stall::ALL.iter().zip(report.stalls) {
+    map.insert("compute".into(), cores.compute.into());
+    for (&(_, name), cycles) in Stall::ALL.iter().zip(cores.stalls) {
         map.insert(name.into(), cycles.into());
     }
     Value::Object(map)
 }
 
-fn write_set(report: &Report) -> Value {
-    let sets = &report.write_sets;
+fn write_set(sets: &WriteSets) -> Value {
     let average = |sum: u64| ratio(sum as f64, sets.transactions as f64);
     json!({
         "lines_avg": average(sets.lines),
@@ -205,8 +196,8 @@ fn epochs(totals: &Totals, transactions: u64) -> Value {
     })
 }
 
-fn counters(report: &Report) -> Value {
-    report.counters.iter().map(|&(name, count)| (name.to_string(), Value::from(count))).collect()
+fn counters(counters: &[(&'static str, u64)]) -> Value {
+    counters.iter().map(|&(name, count)| (name.to_string(), Value::from(count))).collect()
 }
 
 /// The most memory that this process has had, in MB (2^20 bytes); 0 where the host does not say.
@@ -220,21 +211,19 @@ fn peak_rss_mb() -> f64 {
 #[cfg(test)]
 mod tests {
     use model::meters::Meters;
-    use model::report::{Accesses, WriteSets, latencies};
+    use model::report::{Accesses, latencies};
     use model::script::Script;
     use model::usage::{BankUse, Times, Usage};
 
     use super::*;
-    use crate::spec::Spec;
-
-    const HOW: How<'_> = How { txs: 103, warmup: 10, exact: false, without: None };
+    use crate::spec::{Spec, Usual};
 
     fn resolved(change: &str) -> Resolved {
         let spec = format!(
             r#"{{"design": "silo", "workload": "hash", "cores": 3,
                 "settings": {{"core.frequency": "1GHz"}}{change}}}"#
         );
-        Spec::read(&spec).and_then(|spec| spec.resolve(None)).expect("a spec")
+        Spec::read(&spec).and_then(|spec| spec.resolve(Usual::RUN)).expect("a spec")
     }
 
     /// A report whose counts all differ, so that none can pass for another.
@@ -243,9 +232,28 @@ mod tests {
         (1..=100).for_each(|cycles| commit_latency.record(cycles).expect("in range"));
         Report {
             cycles: 1_009,
-            transactions: 103,
-            commits: 107,
-            aborted: 2,
+            transactions: Transactions {
+                ended: 103,
+                aborted: 2,
+                commits: 107,
+                commit_latency,
+                write_sets: WriteSets {
+                    transactions: 101,
+                    words: 277,
+                    words_max: 278,
+                    stores: 281,
+                    lines: 283,
+                    lines_max: 293,
+                    pages: 307,
+                    pages_max: 311,
+                },
+            },
+            cores: CoreTime {
+                instructions: 131,
+                compute: 137,
+                stalls: [139, 149, 151, 157, 163, 167, 173],
+                migrations: 127,
+            },
             accesses: Accesses {
                 operations: 11_300,
                 loads: 379,
@@ -261,11 +269,6 @@ mod tests {
                 pm_evictions: 433,
                 dram_evictions: 439,
             },
-            migrations: 127,
-            instructions: 131,
-            commit_latency,
-            compute: 137,
-            stalls: [139, 149, 151, 157, 163, 167, 173],
             meters: Meters {
                 wpq_bytes: [179, 181, 191, 193, 197, 199, 211, 223, 227],
                 wpq_writes: 229,
@@ -279,16 +282,6 @@ mod tests {
                 wear_max: 271,
             },
             usage: usage(),
-            write_sets: WriteSets {
-                transactions: 101,
-                words: 277,
-                words_max: 278,
-                stores: 281,
-                lines: 283,
-                lines_max: 293,
-                pages: 307,
-                pages_max: 311,
-            },
             epochs: Some(Totals {
                 ordering_points: 313,
                 epochs: 317,
@@ -318,7 +311,7 @@ mod tests {
 
     fn row_of(resolved: &Resolved, report: Report) -> Value {
         let outcome = Outcome { report, crashes: None, timeline: None };
-        row(resolved, &outcome, HOW, HostTime { seconds: 0.5, cpu: 0.25 })
+        row(resolved, &outcome, HostTime { seconds: 0.5, cpu: 0.25 })
     }
 
     /// What a row says of a run; names, the identity and the notes are left out.
@@ -465,48 +458,49 @@ mod tests {
 
     #[test]
     fn a_row_has_epochs_and_migrations_if_there_were_any() {
-        let row = row_of(&resolved(""), Report { migrations: 0, epochs: None, ..report() });
+        let counted = report();
+        let cores = CoreTime { migrations: 0, ..counted.cores };
+        let row = row_of(&resolved(""), Report { cores, epochs: None, ..counted });
         assert_eq!((row.get("migrations"), row.get("epochs")), (None, None));
     }
 
     #[test]
     fn a_distribution_rises_to_the_slowest_commit() {
-        let mut report = report();
-        report.commit_latency = latencies();
+        let mut latency = latencies();
         for cycles in [7, 7, 9, 1_234_567] {
-            report.commit_latency.record(cycles).expect("in range");
+            latency.record(cycles).expect("in range");
         }
-        let slowest = report.commit_latency.max();
-        let outcome = Outcome { report, crashes: None, timeline: None };
-        assert_eq!(distribution(&outcome), json!([[7, 0.5], [9, 0.75], [slowest, 1.0]]));
+        let slowest = latency.max();
+        let transactions = Transactions { commit_latency: latency, ..Transactions::default() };
+        assert_eq!(distribution(&transactions), json!([[7, 0.5], [9, 0.75], [slowest, 1.0]]));
         assert!(slowest.abs_diff(1_234_567) < 1_235, "three digits of {slowest}");
     }
 
     /// Results are looked up by their identity: whatever changes a result must change it.
     #[test]
     fn whatever_a_result_depends_on_is_in_its_identity() {
-        let of = |change: &str, how| identity(&resolved(change), how);
-        let usual = || of("", HOW);
+        let of = |change: &str| identity(&resolved(change));
+        let usual = || of("");
         assert_eq!(usual(), usual());
         let others = [
-            of(r#", "seed": 2"#, HOW),
-            of("", How { txs: 104, ..HOW }),
-            of("", How { warmup: 11, ..HOW }),
-            of("", How { exact: true, ..HOW }),
-            of("", How { without: Some("undo_newest_first"), ..HOW }),
-            of(r#", "machine": "tiny""#, HOW),
+            of(r#", "seed": 2"#),
+            of(r#", "txs": 104"#),
+            of(r#", "warmup": 11"#),
+            of(r#", "exact": true"#),
+            of(r#", "without": "undo_newest_first""#),
+            of(r#", "machine": "tiny""#),
         ];
         assert!(others.iter().all(|other| *other != usual()), "{others:?}");
         let mut resolved = resolved("");
-        let mut changed = vec![identity(&resolved, HOW)];
+        let mut changed = vec![identity(&resolved)];
         resolved.cores = 2;
-        changed.push(identity(&resolved, HOW));
+        changed.push(identity(&resolved));
         resolved.design_settings.push(("entries".into(), 7));
-        changed.push(identity(&resolved, HOW));
+        changed.push(identity(&resolved));
         resolved.workload_settings.push(("items".into(), 7));
-        changed.push(identity(&resolved, HOW));
+        changed.push(identity(&resolved));
         resolved.script = Some(Script::new("mine.sql", "SELECT 1;"));
-        changed.push(identity(&resolved, HOW));
+        changed.push(identity(&resolved));
         changed.sort_unstable();
         changed.dedup();
         assert_eq!(changed.len(), 5, "each change was one of the identity");

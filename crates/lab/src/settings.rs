@@ -149,6 +149,12 @@ pub fn params(
     Ok(values)
 }
 
+/// The value of a parameter where these are set: the last one that was set, or the default.
+pub fn value_of(field: &Field, set: &[(String, u64)]) -> u64 {
+    let own = set.iter().rev().find(|(name, _)| name == field.name);
+    own.map_or(field.default, |(_, value)| *value)
+}
+
 fn value(owner: &str, field: &Field, text: &str) -> Result<u64, InputError> {
     let name = field.name;
     if !field.choices.is_empty() {
@@ -254,6 +260,12 @@ mod tests {
             params("design silo", FIELDS, &settings),
             Ok(vec![("entries".into(), 40), ("mode".into(), 1)])
         );
+    }
+
+    #[test]
+    fn the_last_value_that_is_set_counts() {
+        let set = [("entries".to_owned(), 7), ("entries".to_owned(), 8)];
+        assert_eq!(FIELDS.iter().map(|field| value_of(field, &set)).collect::<Vec<_>>(), [8, 0]);
     }
 
     #[test]

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use model::checker::Examiner;
-use model::config::{CORES_MAX, Config, Domain};
-use model::design::{Durability, Granularity, Needs, Shape};
+use model::design::Shape;
 use model::script::Script;
 use model::units::LINE_BYTES;
 use model::workload::{Reopens, Site, Workload};
@@ -19,8 +18,13 @@ use crate::machines::{self, Machine};
 use crate::names::{find_design, find_workload};
 use crate::settings;
 
+mod fit;
+mod stopped;
 mod which;
 
+use fit::{bring_domain, doubts, false_sharing};
+pub use fit::{count_cores, keep_threads, missing_domain};
+pub use stopped::{defect, failed, stopped};
 pub use which::{HowMany, Mutants};
 
 /// A run or a campaign, as asked for. What is left out takes its default.
@@ -111,15 +115,36 @@ fn named_text<'de, D: Deserializer<'de>>(of: D) -> Result<Option<Script>, D::Err
 const SEEDS_OF_TRIALS: u64 = 1_000;
 
 /// The parameter of a trace that says which flush or fence of it is left out.
-pub const LEAVE_OUT: &str = "leave_out";
+const LEAVE_OUT: &str = "leave_out";
 
-/// What a spec comes to.
+/// What is usual where the user does not say.
+#[derive(Clone, Copy, Debug)]
+pub struct Usual {
+    /// Cores, if the machine has so many; `None` for as many as it has.
+    cores: Option<u8>,
+    /// Transactions of each core in the measured region.
+    txs: u64,
+    /// Whether a script may say how many, and a tenth as many are made before it.
+    is_run: bool,
+}
+
+impl Usual {
+    /// In a run (ours: the default comparison of three designs and four workloads on eight cores
+    /// then takes well under a minute).
+    pub const RUN: Usual = Usual { cores: None, txs: 2_000, is_run: true };
+    /// In a campaign.
+    pub const CAMPAIGN: Usual = Usual { cores: Some(2), txs: 500, is_run: false };
+}
+
+/// What a spec comes to: all that a run or a campaign depends on.
 #[derive(Clone)]
 pub struct Resolved {
     /// The design.
     pub design: &'static designs::Entry,
     /// The design's parameters that were set.
     pub design_settings: Vec<(String, u64)>,
+    /// The rule of the design that is switched off.
+    pub without: Option<&'static str>,
     /// The workload.
     pub workload: &'static workloads::Entry,
     /// The workload's name, or that of the profile that was asked for.
@@ -130,12 +155,22 @@ pub struct Resolved {
     pub machine: Machine,
     /// Cores.
     pub cores: u8,
+    /// Transactions of each core in the measured region.
+    pub txs: u64,
+    /// Transactions of each core before it; a campaign makes none.
+    pub warmup: u64,
     /// The seed.
     pub seed: u64,
+    /// Whether no core may run ahead of the others.
+    pub exact: bool,
     /// The workload's script.
     pub script: Option<Script>,
     /// The program of the user's that is shown images.
     pub checker: Option<Arc<Program>>,
+    /// Where the power is cut.
+    pub points: HowMany,
+    /// Whether recovery is crashed at each of its own writes, too.
+    pub nested: bool,
     /// How often a machine is switched on.
     pub lives: u64,
     /// What the user should know about how the words were understood.
@@ -148,8 +183,7 @@ impl Spec {
     /// # Errors
     /// A sentence that says what is wrong with it.
     pub fn read(text: &str) -> Result<Spec, InputError> {
-        let spec: Spec = serde_json::from_str(text)
-            .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
+        let spec: Spec = serde_json::from_str(text).map_err(InputError::not_understood)?;
         spec.checked()
     }
 
@@ -181,99 +215,112 @@ impl Spec {
         Ok(self)
     }
 
-    /// Resolves the spec, on `cores` cores if the user did not say.
+    /// Resolves the spec.
     ///
     /// # Errors
     /// A sentence that says what is unknown or impossible, and what exists.
-    pub fn resolve(&self, cores: Option<u8>) -> Result<Resolved, InputError> {
+    pub fn resolve(&self, usual: Usual) -> Result<Resolved, InputError> {
         let design = find_design(&self.design)?;
-        let (workload_name, workload, profile) = find_workload(&self.workload)?;
+        let named = find_workload(&self.workload)?;
+        let workload = named.entry;
         let pairs: Vec<(String, String)> =
             self.settings.iter().map(|(path, value)| (path.clone(), value.clone())).collect();
         let settings = settings::split(&pairs)?;
         let mut machine = machines::load(&self.machine, &settings.machine)?;
         let design_settings = settings::params(&owner_of(design), design.fields, &settings.design)?;
-        let owner = format!("workload {workload_name}");
-        let asked = profile.map(|profile| profile.under(&settings.workload));
-        let asked = asked.unwrap_or(settings.workload);
-        let mut workload_settings = settings::params(&owner, workload.fields, &asked)?;
-        let says_items = settings.machine.iter().any(|(path, _)| path == "workload.items");
-        if says_items && workload.fields.iter().any(|field| field.name == "items") {
-            // Some workloads have fewer items than the machine says unless the user says so.
-            workload_settings.push(("items".to_owned(), machine.config.workload.items));
-        }
-        let usual = match self.cores {
+        let workload_settings = named.params(&settings)?;
+        let usual_cores = match self.cores {
             Some(_) => None,
-            None => self.usual_cores(&machine, workload, &workload_settings, cores),
+            None => self.usual_cores(&machine, workload, &workload_settings, usual.cores),
         };
-        let cores = count_cores(&machine, self.cores, usual)?;
-        self.require_rules(design, &design_settings)?;
+        let cores = count_cores(&machine, self.cores, usual_cores)?;
+        let without = self.require_rules(design, &design_settings)?;
         keep_threads(design, &machine, cores)?;
-        let mut notes = Vec::new();
-        bring_domain(design, &mut machine, &mut notes);
-        doubt(design, &machine, cores, &workload_settings, &mut notes);
-        if self.check.is_some() {
-            doubt_fences(design, &machine, &mut notes);
-        }
-        if self.script.is_some() && workload.script.is_none() {
-            let with = |entry: &workloads::Entry| {
-                entry.script.map(|flag| format!("{flag} is for {}", entry.about.name))
-            };
-            return Err(InputError::new(format!(
-                "workload {} takes no script: {}",
-                workload.about.name,
-                workloads::ALL.iter().filter_map(with).collect::<Vec<_>>().join(", ")
-            )));
-        }
+        let brought = bring_domain(design, &mut machine);
+        self.require_reader(workload)?;
         let mut resolved = Resolved {
             design,
             design_settings,
+            without,
             workload,
-            workload_name,
+            workload_name: named.name,
             workload_settings,
             machine,
             cores,
+            txs: self.txs.unwrap_or(usual.txs),
+            warmup: 0,
             seed: self.seed,
+            exact: self.exact,
             script: self.script.clone(),
             checker: self.asked_checker(workload)?,
+            points: self.points.clone(),
+            nested: self.nested,
             lives: self.count_lives(workload)?,
-            notes,
+            notes: brought.into_iter().collect(),
         };
+        let doubts = doubts(&resolved);
+        resolved.notes.extend(doubts);
+        let mut warms_up = usual.is_run;
         if workload.about.name == "replay" {
-            let told = resolved.make_workload()?.notes();
-            resolved.notes.extend(told);
+            let trace = resolved.make_workload()?;
+            resolved.notes.extend(trace.notes());
+            // What is done once has its own number, whatever was asked for, and no warm-up.
+            if let Some(txs) = trace.ends_after() {
+                (resolved.txs, warms_up) = (txs, false);
+            }
+        } else if usual.is_run && self.txs.is_none() && self.script.is_some() {
+            // What is wrong with a script is told when the run makes the workload.
+            let asked = resolved.make_workload().ok().and_then(|workload| workload.asks_for());
+            resolved.txs = asked.unwrap_or(resolved.txs);
         }
+        let usual_warmup = if warms_up { resolved.txs / 10 } else { 0 };
+        resolved.warmup = self.warmup.unwrap_or(usual_warmup);
         Ok(resolved)
     }
 }
 
 impl Spec {
-    /// Refuses to switch off a rule that a design does not have, and to look for what shows a rule
-    /// that is not needed.
+    /// Returns the rule that is switched off, if one is. Refuses a rule that the design does not
+    /// have, and to look for what shows a rule that is not needed.
     fn require_rules(
         &self,
-        design: &designs::Entry,
+        design: &'static designs::Entry,
         settings: &[(String, u64)],
-    ) -> Result<(), InputError> {
+    ) -> Result<Option<&'static str>, InputError> {
+        let find = |rule: &String| {
+            let rules = design.rules.iter().map(|(name, _)| *name);
+            let unknown = || unknown_of("rule", rule, &owner_of(design), rules.clone());
+            rules.clone().find(|name| name == rule).ok_or_else(unknown)
+        };
+        let without = self.without.as_ref().map(find).transpose()?;
         let searched = match &self.mutants {
-            Mutants::Rule(rule) => Some(rule),
+            Mutants::Rule(rule) => Some(find(rule)?),
             Mutants::All(_) => None,
         };
-        for rule in [self.without.as_ref(), searched].into_iter().flatten() {
-            let mut rules = design.rules.iter().map(|(name, _)| *name);
-            if !rules.clone().any(|name| name == rule) {
-                return Err(unknown_of("rule", rule, &owner_of(design), &mut rules));
-            }
-        }
         let mut needless = design.needless_under(settings);
-        match searched.and_then(|searched| needless.find(|(rule, _)| rule == searched)) {
+        match needless.find(|(rule, _)| searched == Some(rule)) {
             Some((rule, why)) => Err(InputError::new(format!(
                 "no run can show that rule `{rule}` of {} is switched off: {why}; --without \
                  {rule} cuts the power without it",
                 owner_of(design)
             ))),
-            None => Ok(()),
+            None => Ok(without),
         }
+    }
+
+    /// Refuses a script for a workload that reads none.
+    fn require_reader(&self, workload: &workloads::Entry) -> Result<(), InputError> {
+        if self.script.is_none() || workload.script.is_some() {
+            return Ok(());
+        }
+        let with = |entry: &workloads::Entry| {
+            entry.script.map(|flag| format!("{flag} is for {}", entry.about.name))
+        };
+        Err(InputError::new(format!(
+            "workload {} takes no script: {}",
+            workload.about.name,
+            workloads::ALL.iter().filter_map(with).collect::<Vec<_>>().join(", ")
+        )))
     }
 
     /// On how many cores a workload is run if the user does not say: a trace on as many as it has
@@ -368,170 +415,21 @@ impl Spec {
     }
 }
 
-/// Returns how many cores the user asked for or, if the user did not say, the usual number, or all
-/// that the machine has.
-///
-/// # Errors
-/// A sentence, when the machine does not have so many.
-pub fn count_cores(
-    machine: &Machine,
-    asked: Option<u64>,
-    usual: Option<u8>,
-) -> Result<u8, InputError> {
-    let limit = machine.config.core.cores_max;
-    match asked {
-        Some(cores) if (1..=limit).contains(&cores) => Ok(cores as u8),
-        Some(cores) => Err(InputError::new(format!(
-            "cores is {cores}; machine {} takes 1 to {limit} (core.cores_max)",
-            machine.name
-        ))),
-        None => Ok(usual.unwrap_or(limit as u8).min(limit as u8)),
-    }
-}
-
-/// Refuses threads that move on a design whose structures belong to cores.
-///
-/// # Errors
-/// A sentence that says which designs let threads move, or that no core is idle for them to move
-/// to.
-pub fn keep_threads(
-    design: &designs::Entry,
-    machine: &Machine,
-    cores: u8,
-) -> Result<(), InputError> {
-    if machine.config.core.migrate == 0 {
-        return Ok(());
-    }
-    if !design.migrates {
-        let all = if design.is_order() { designs::ORDERS } else { designs::ALL };
-        let movable = all.iter().filter(|entry| entry.migrates);
-        let names: Vec<&str> = movable.map(|entry| entry.card.name).collect();
-        let name = design.card.name;
-        return Err(InputError::new(match design.script {
-            Some(_) => format!(
-                "{name} does not say that threads may move; leave core.migrate at 0, or set \
-                 `migrates = True` if the design keeps nothing per core"
-            ),
-            None => format!(
-                "{name} keeps the state of a transaction at its core, so threads cannot move; \
-                 leave core.migrate at 0, or use one of {}",
-                names.join(", ")
-            ),
-        }));
-    }
-    if u64::from(cores) == CORES_MAX {
-        return Err(InputError::new(format!(
-            "with core.migrate a thread moves to an idle core, and cores is {cores}; it must be \
-             1 to {}",
-            CORES_MAX - 1
-        )));
-    }
-    Ok(())
-}
-
 fn owner_of(design: &designs::Entry) -> String {
     format!("design {}", design.card.name)
 }
 
-/// Brings what a design's guarantee needs to survive if the machine keeps less: the domain and,
-/// where that domain saves caches and the machine has no energy for it, the energy.
-fn bring_domain(design: &designs::Entry, machine: &mut Machine, notes: &mut Vec<String>) {
-    if design.card.durability == Durability::None {
-        return;
-    }
-    let missing = missing_domain(design.card.needs, &machine.config);
-    let Some((wanted, index)) = missing else { return };
-    let has_domain = machine.config.controller.domain == index;
-    machine.config.controller.domain = index;
-    let mut energy = String::new();
-    if design.card.needs == Needs::Eadr && !machine.config.caches_survive() {
-        let given = machine.config.controller.flush_bytes;
-        machine.config.controller.flush_bytes = Config::default().controller.flush_bytes;
-        energy = format!("energy for every cache (controller.flush_bytes is {given})");
-    }
-    let (name, machine) = (design.card.name, &machine.name);
-    notes.push(if has_domain {
-        format!("{name} needs caches that survive, and gives machine {machine} {energy}")
-    } else {
-        let with = if energy.is_empty() { "" } else { ", with " };
-        format!(
-            "{name} needs the durability domain {wanted}, which it gives to machine \
-             {machine}{with}{energy}"
-        )
-    });
-}
-
-/// Notes what the user has asked for under which the design cannot keep its promise.
-fn doubt(
-    design: &designs::Entry,
-    machine: &Machine,
-    cores: u8,
-    workload: &[(String, u64)],
-    notes: &mut Vec<String>,
-) {
-    let (card, config) = (&design.card, &machine.config);
-    if card.durability == Durability::None {
-        return;
-    }
-    let caches = config.cache_bytes(cores);
-    if card.needs == Needs::Eadr && config.controller.flush_bytes < caches {
-        notes.push(format!(
-            "{} needs every cache to survive, and controller.flush_bytes is {} for {caches} bytes \
-             of caches: the rest is lost",
-            card.name, config.controller.flush_bytes
-        ));
-    }
-    if let Some(why) = false_sharing(design, workload, cores) {
-        notes.push(format!("{why}: expect violations"));
-    }
-}
-
-/// The sentence about transactions that share lines which the design takes for one transaction's
-/// alone, if any do.
-pub fn false_sharing(
-    design: &designs::Entry,
-    workload: &[(String, u64)],
-    cores: u8,
-) -> Option<String> {
-    let on_words = workload.iter().any(|(name, value)| name == "lock_grain" && *value == 1);
-    let is_wrong = design.card.granularity == Granularity::Line && on_words && cores > 1;
-    is_wrong.then(|| {
-        format!(
-            "{} logs or versions whole lines, and locks on words let transactions share them",
-            design.card.name
-        )
-    })
-}
-
-/// Notes where a program that makes its own durability cannot be right, whatever it does.
-fn doubt_fences(design: &designs::Entry, machine: &Machine, notes: &mut Vec<String>) {
-    if machine.config.caches_survive() || !design.ignores_fences() {
-        return;
-    }
-    let counts = match design.card.durability {
-        Durability::None => "it promises nothing",
-        _ => "only transactions of this program count",
-    };
-    let name = design.card.name;
-    notes.push(format!(
-        "on {name} flushes and fences do nothing: {counts}; crash-test its own durability on \
-         undo@x86, undo@hops or undo@eadr"
-    ));
-}
-
-/// The name and the number of the domain that is needed, if the machine's does not suffice or has
-/// no energy for what it is to save. A global persistent flush keeps caches, too, if there is
-/// energy for its first phase, however little.
-pub fn missing_domain(needs: Needs, config: &Config) -> Option<(&'static str, u64)> {
-    let (enough, wanted) = match needs {
-        Needs::Nothing => return None,
-        Needs::Adr => (config.domain() != Domain::Media, ("adr", 1)),
-        Needs::Eadr => (config.caches_survive(), ("eadr", 2)),
-    };
-    (!enough).then_some(wanted)
-}
-
 impl Resolved {
+    /// Whether flushes or fences of the trace are left out.
+    pub fn leaves_out(&self) -> bool {
+        self.workload_settings.iter().any(|(name, _)| name == LEAVE_OUT)
+    }
+
+    /// Leaves out the flushes or fences of one place of the trace.
+    pub fn leave_out(&mut self, place: u64) {
+        self.workload_settings.push((LEAVE_OUT.to_owned(), place));
+    }
+
     /// Returns the same with a checker that keeps no images.
     pub fn keeping_nothing(&self) -> Resolved {
         let checker = self.checker.as_ref().map(|program| Arc::new(program.without_images()));
@@ -542,7 +440,7 @@ impl Resolved {
     ///
     /// # Errors
     /// A sentence that says why it could not be run.
-    pub fn heard(&self) -> Result<(), InputError> {
+    pub fn checker_ran(&self) -> Result<(), InputError> {
         self.checker.as_ref().map_or(Ok(()), |program| program.ran()).map_err(InputError::new)
     }
 
@@ -565,6 +463,6 @@ impl Resolved {
     /// A sentence that says what is wrong with its input.
     pub fn make_workload(&self) -> Result<Box<dyn Workload>, InputError> {
         (self.workload.make)(&self.workload_settings, &self.site())
-            .map_err(|stop| crate::experiment::stopped(stop, self))
+            .map_err(|stop| stopped(stop, self))
     }
 }

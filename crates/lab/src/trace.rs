@@ -15,12 +15,11 @@ use model::workload::Flush;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::campaign::CORES;
 use crate::error::InputError;
 use crate::experiment::{Recording, make};
 use crate::perfetto::{self, Counter};
 use crate::quantity;
-use crate::spec::{Resolved, Spec};
+use crate::spec::{Resolved, Spec, Usual};
 
 /// What is asked for.
 #[derive(Deserialize)]
@@ -86,10 +85,10 @@ pub enum Arg {
 /// # Panics
 /// On a defect of the simulator or of a design.
 pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), InputError> {
-    let request: Request = serde_json::from_str(request)
-        .map_err(|error| InputError::new(format!("the request is not understood: {error}")))?;
+    let request: Request = serde_json::from_str(request).map_err(InputError::not_understood)?;
     let spec = request.run.checked()?;
-    let resolved = spec.resolve(request.event.map(|_| CORES))?;
+    let usual = if request.event.is_some() { Usual::CAMPAIGN } else { Usual::RUN };
+    let resolved = spec.resolve(usual)?;
     let config = &resolved.machine.config;
     let length = cycles(&request.length, "for", config)?;
     if length == 0 {
@@ -98,15 +97,17 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     let line = request.address.as_deref().map(line_of).transpose()?;
     let recording = match request.event {
         Some(event) => Recording {
+            epochs: spec.epochs,
             timeline: Some(Asked::Until { point: event, length }),
-            crashes: Some(counting(&spec)),
+            crashes: Some(counting(resolved.seed)),
         },
         None => {
             let after = cycles(&request.from, "from", config)?;
-            Recording { timeline: Some(Asked::From { after, length }), crashes: None }
+            let timeline = Some(Asked::From { after, length });
+            Recording { epochs: spec.epochs, timeline, crashes: None }
         }
     };
-    let mut made = make(&spec, &resolved, recording, control)?;
+    let mut made = make(&resolved, recording, control)?;
     let recorded = made.outcome.timeline.take().expect("a timeline was asked for");
     if let Some(holds) = recorded.holds {
         return Err(too_long(&request.length, holds, config));
@@ -170,13 +171,13 @@ fn touched(shown: &[Shown]) -> Value {
 }
 
 /// A campaign that counts crash points and cuts the power at none.
-fn counting(spec: &Spec) -> Campaign {
+fn counting(seed: u64) -> Campaign {
     Campaign {
         points: Points::Count,
         nested: false,
         reorders: 0,
         violations_max: 1,
-        seed: spec.seed,
+        seed,
         keep: 0,
         check: Check::Transactions,
     }

@@ -1,14 +1,13 @@
 //! How busy the machine was, as the fields of a row.
 
-use model::report::Report;
+use model::report::{Accesses, Report};
 use model::usage::{BankUse, Times, Usage};
 use serde_json::{Value, json};
 
 /// What the cores asked of the caches, and what the caches did not have. Misses of a level are
 /// accesses that go on to the next: loads, stores and page walks whose line is not there, or must
 /// not be changed there.
-pub fn caches(report: &Report) -> Value {
-    let accesses = &report.accesses;
+pub fn caches(accesses: &Accesses) -> Value {
     json!({
         "loads": accesses.loads,
         "stores": accesses.stores,
@@ -26,8 +25,8 @@ pub fn caches(report: &Report) -> Value {
 }
 
 /// How full the write-pending queues were, and how long reads and writes took at the controllers.
-pub fn controllers(report: &Report) -> Value {
-    let Usage { controllers, wpq, waited, pm_reads, dram_reads, .. } = &report.usage;
+pub fn controllers(usage: &Usage) -> Value {
+    let Usage { controllers, wpq, waited, pm_reads, dram_reads, .. } = usage;
     json!({
         "wpq_size": wpq.places / controllers,
         "wpq_entries_mean": share(wpq.sum, wpq.cycles),

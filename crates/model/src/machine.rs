@@ -223,7 +223,7 @@ impl<D: Design> Machine<D> {
             stored_since: LineSet::default(),
             started: Cycle(0),
             arrived: 0,
-            counts: Counts::new(),
+            counts: Counts::default(),
             usage: None,
             epochs: None,
         })

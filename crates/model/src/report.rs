@@ -54,6 +54,49 @@ impl WriteSets {
     }
 }
 
+/// What became of transactions.
+#[derive(Clone, Debug)]
+pub struct Transactions {
+    /// Those that have ended: those that were acknowledged, and those that were aborted.
+    pub ended: u64,
+    /// Those that were aborted.
+    pub aborted: u64,
+    /// Ends that programs asked for: as many as `ended`, unless a design wakes a core that waits
+    /// for something else.
+    pub commits: u64,
+    /// Cycles from the start of a commit to the moment at which its core knows it to be durable:
+    /// the acknowledgement, or what an asynchronous design announces later.
+    pub commit_latency: Histogram<u64>,
+    /// What the transactions wrote that were not aborted.
+    pub write_sets: WriteSets,
+}
+
+impl Default for Transactions {
+    fn default() -> Transactions {
+        Transactions {
+            ended: 0,
+            aborted: 0,
+            commits: 0,
+            commit_latency: latencies(),
+            write_sets: WriteSets::default(),
+        }
+    }
+}
+
+/// What cores did with their time, summed over all cores.
+#[derive(Clone, Debug, Default)]
+pub struct CoreTime {
+    /// Instructions.
+    pub instructions: u64,
+    /// Core-cycles in which instructions dispatched.
+    pub compute: u64,
+    /// Core-cycles of waiting, in the order of [`Stall::ALL`]; with `compute` they sum to the
+    /// cycles of the run times the number of cores.
+    pub stalls: [u64; Stall::ALL.len()],
+    /// How often a thread moved to another core.
+    pub migrations: u64,
+}
+
 /// What cores asked of the memory hierarchy, and where it was found there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accesses {
@@ -126,33 +169,16 @@ impl Accesses {
 pub struct Report {
     /// Cycles from the start of the measured region to the end of the last core's program.
     pub cycles: u64,
-    /// Transactions that have ended: those that were acknowledged, and those that were aborted.
-    pub transactions: u64,
-    /// Ends of transactions that programs asked for: as many as `transactions`, unless a design
-    /// wakes a core that waits for something else.
-    pub commits: u64,
-    /// Transactions that were aborted.
-    pub aborted: u64,
+    /// What became of transactions.
+    pub transactions: Transactions,
+    /// What the cores did with their time.
+    pub cores: CoreTime,
     /// What the cores asked of the memory hierarchy.
     pub accesses: Accesses,
-    /// How often a thread moved to another core.
-    pub migrations: u64,
-    /// Instructions of all cores.
-    pub instructions: u64,
-    /// Cycles from the start of a commit to the moment at which its core knows it to be durable:
-    /// the acknowledgement, or what an asynchronous design announces later.
-    pub commit_latency: Histogram<u64>,
-    /// Core-cycles in which instructions dispatched.
-    pub compute: u64,
-    /// Core-cycles of waiting, in the order of [`Stall::ALL`]; with `compute` they sum to `cycles`
-    /// times the number of cores.
-    pub stalls: [u64; Stall::ALL.len()],
     /// What the persistent memories counted.
     pub meters: Meters,
     /// How busy controllers and memories were.
     pub usage: Usage,
-    /// What transactions wrote, without those that were aborted.
-    pub write_sets: WriteSets,
     /// Ordering points and epochs, if the caller asked for them.
     pub epochs: Option<Totals>,
     /// What the design counted.

@@ -10,6 +10,7 @@ mod script;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use lab::error::Cause;
 use panics::Caught;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -94,9 +95,11 @@ fn answer<T: Send>(
 ) -> PyResult<T> {
     match py.detach(|| panics::caught(ask)) {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) if error.is_of_the_host => Err(HostError::new_err(error.to_string())),
-        Ok(Err(error)) if error.is_of_the_checker => Err(CheckError::new_err(error.to_string())),
-        Ok(Err(error)) => Err(InputError::new_err(error.to_string())),
+        Ok(Err(lab::InputError { text, cause })) => Err(match cause {
+            Cause::Request => InputError::new_err(text),
+            Cause::Host => HostError::new_err(text),
+            Cause::Checker => CheckError::new_err(text),
+        }),
         Err(Caught::Raised(raised)) => Err(InputError::new_err(raised.text)),
         Err(Caught::Panic(message)) => Err(InternalError::new_err(message)),
     }

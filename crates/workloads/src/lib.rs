@@ -100,9 +100,12 @@ const fn entry<W: Declared>() -> Entry {
 }
 
 fn make<W: Declared>(settings: &[(String, u64)], site: &Site) -> Step<Box<dyn Workload>> {
-    let mut params = W::Params::default();
-    for (name, value) in settings {
-        params.set(name, *value);
-    }
-    Ok(Box::new(W::new(&params, site)?))
+    Ok(Box::new(W::new(&params(settings), site)?))
+}
+
+/// Returns parameters of which these are set, and the others at their defaults.
+fn params<P: Params>(settings: &[(String, u64)]) -> P {
+    let mut params = P::default();
+    settings.iter().for_each(|(name, value)| params.set(name, *value));
+    params
 }

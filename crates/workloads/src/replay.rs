@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use model::checker::Checker;
 use model::image::Image;
-use model::params::{Params, choice};
+use model::params::choice;
 use model::script::Script;
 use model::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
 use model::workload::{
@@ -117,9 +117,7 @@ fn grain_of(params: &ReplayParams) -> u64 {
 
 /// Returns the same for settings of the workload.
 fn grain_in(settings: &[(String, u64)]) -> u64 {
-    let mut params = ReplayParams::default();
-    settings.iter().for_each(|(name, value)| params.set(name, *value));
-    grain_of(&params)
+    grain_of(&crate::params(settings))
 }
 
 /// Returns the number of cores for a trace (the user's `script`, or the ledger). A trace that is

@@ -11,9 +11,8 @@ use model::image::Cut;
 use model::oracle::Violation;
 use serde_json::{Value, json};
 
-use super::TRANSACTIONS;
 use super::trials::{Trial, trials, trials_for};
-use crate::error::InputError;
+use crate::error::{Cause, InputError};
 use crate::lives::{Found, live, planned};
 use crate::scripts;
 use crate::spec::{Resolved, Spec};
@@ -33,7 +32,7 @@ enum Intact {
 impl Intact {
     fn of(answer: Result<Found, InputError>) -> Result<Intact, InputError> {
         Ok(match answer {
-            Err(error) if error.is_of_the_host => return Err(error),
+            Err(error) if error.cause == Cause::Host => return Err(error),
             Err(error) => Intact::Refused(error.text),
             Ok(found) => match found.violations().next() {
                 Some((_, own)) => Intact::Wrong(own.text.clone()),
@@ -68,7 +67,7 @@ pub(super) fn mutants(
     control: &Control,
 ) -> Result<Value, InputError> {
     let rules: Vec<_> = needed_rules(spec, resolved).collect();
-    let share = planned(spec, resolved, spec.txs.unwrap_or(TRANSACTIONS));
+    let share = planned(resolved);
     let search = Search { spec, resolved, control, share, intact: Mutex::default() };
     let next = AtomicUsize::new(0);
     let look = || {
@@ -127,7 +126,7 @@ impl Search<'_> {
 
     /// Looks for a run that shows that a rule is needed, and returns the rule's row. `caught` is
     /// null if the user asked for an end before that was known.
-    fn rule(&self, rule: &str, doc: &str) -> Result<Value, InputError> {
+    fn rule(&self, rule: &'static str, doc: &str) -> Result<Value, InputError> {
         let control = self.control;
         *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
@@ -175,15 +174,22 @@ impl Search<'_> {
     }
 
     /// Makes a trial without a rule, and says in the rule's row what was found.
-    fn without(&self, rule: &str, trial: &Trial, row: &mut Value) -> Result<Shown, InputError> {
+    fn without(
+        &self,
+        rule: &'static str,
+        trial: &Trial,
+        row: &mut Value,
+    ) -> Result<Shown, InputError> {
         let Ok(on) = trial.resolve(self.resolved) else { return Ok(Shown::Nothing) };
         // The trial's own work is no part of the progress.
         let cancelled = Arc::clone(&self.control.cancelled);
         let own = Control { cancelled, ..Control::default() };
-        let run = |without| live(&trial.spec, &on, without, trial.txs, &own);
+        let run = |without| live(&Resolved { without, ..on.clone() }, &own);
         let found = match run(Some(rule)) {
             // Log structures are too small for what the trial stores: it shows nothing.
-            Err(error) if !trial.is_own() && !error.is_of_the_host => return Ok(Shown::Nothing),
+            Err(error) if !trial.is_own() && error.cause != Cause::Host => {
+                return Ok(Shown::Nothing);
+            }
             found => found?,
         };
         let Some((cuts, caught)) = found.violations().next() else { return Ok(Shown::Nothing) };
@@ -214,14 +220,14 @@ impl Search<'_> {
 
 /// Says in a row where a violation was found.
 fn tell(row: &mut Value, trial: &Trial, on: &Resolved, cuts: &[Cut], violation: &Violation) {
-    row["seed"] = trial.spec.seed.into();
+    row["seed"] = on.seed.into();
     row["lives"] = on.lives.into();
-    row["nested"] = trial.spec.nested.into();
+    row["nested"] = on.nested.into();
     row["life"] = (cuts.len() + 1).into();
     row["event"] = violation.point.into();
-    row["workload"] = trial.spec.workload.clone().into();
+    row["workload"] = on.workload_name.into();
     row["cores"] = on.cores.into();
-    row["txs"] = trial.txs.into();
+    row["txs"] = on.txs.into();
     row["settings"] = json!(trial.spec.settings);
     row["text"] = violation.text.clone().into();
     row["history"] = json!(violation.history);
@@ -237,9 +243,12 @@ pub(super) fn tried(
 ) -> Result<Value, InputError> {
     // What a trial sets may not go with the user's machine.
     let all = trials(spec, resolved).into_iter().filter(|trial| !trial.is_own());
-    let all = all.filter_map(|trial| trial.resolve(resolved).ok().map(|on| (trial, on)));
+    let all = all.filter_map(|trial| {
+        let on = trial.resolve(resolved).ok()?;
+        Some((trial, Resolved { without: resolved.without, ..on }))
+    });
     let all: Vec<(Trial, Resolved)> = all.collect();
-    let work = |(trial, on): &(Trial, Resolved)| planned(&trial.spec, on, trial.txs);
+    let work = |(_, on): &(Trial, Resolved)| planned(on);
     let done = control.done.load(Ordering::Relaxed);
     control.total.store(done + all.iter().take(most).map(work).sum::<u64>(), Ordering::Relaxed);
     let (mut runs, mut points, mut wrong) = (0, 0_u64, Value::Null);
@@ -251,10 +260,10 @@ pub(super) fn tried(
         }
         let (trial, on) = one;
         let before = control.done.load(Ordering::Relaxed);
-        match live(&trial.spec, on, spec.without.as_deref(), trial.txs, control) {
+        match live(on, control) {
             // Structures may be too small for what the trial stores: another one comes in its
             // place.
-            Err(error) if error.is_of_the_host => return Err(error),
+            Err(error) if error.cause == Cause::Host => return Err(error),
             Err(error) => {
                 refused.push(error.text);
                 control.total.fetch_add(work(one), Ordering::Relaxed);

@@ -5,9 +5,8 @@ use std::sync::LazyLock;
 
 use model::design::{Granularity, Needs};
 
-use super::{CORES, TRANSACTIONS};
 use crate::error::InputError;
-use crate::spec::{HowMany, Resolved, Spec};
+use crate::spec::{HowMany, Resolved, Spec, Usual};
 
 /// One of these runs.
 pub(super) struct Trial {
@@ -29,7 +28,13 @@ impl Trial {
     /// # Errors
     /// When what the trial sets does not fit the user's machine.
     pub fn resolve(&self, own: &Resolved) -> Result<Resolved, InputError> {
-        if self.is_own() { Ok(own.keeping_nothing()) } else { self.spec.resolve(Some(CORES)) }
+        if !self.is_own() {
+            let on = self.spec.resolve(Usual::CAMPAIGN)?;
+            return Ok(Resolved { txs: self.txs, ..on });
+        }
+        let Spec { points, nested, .. } = self.spec.clone();
+        let own = own.keeping_nothing();
+        Ok(Resolved { txs: self.txs, without: None, points, nested, ..own })
     }
 }
 
@@ -97,7 +102,7 @@ pub(super) fn trials(spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
         ("pm.tWRITE", "400cycles"),
     ];
     let base = own(spec);
-    let mut trials = vec![(base.clone(), 20), (base.clone(), spec.txs.unwrap_or(TRANSACTIONS))];
+    let mut trials = vec![(base.clone(), 20), (base.clone(), resolved.txs)];
     let limit = resolved.machine.config.core.cores_max;
     let words = resolved.design.card.granularity == Granularity::Word;
     let revokes = resolved.design.revokes;
@@ -202,7 +207,7 @@ mod tests {
         {
             let text = json!({ "design": design, "workload": "hash", "machine": "tiny" });
             let spec = Spec::read(&text.to_string()).expect("a spec");
-            let resolved = spec.resolve(Some(CORES)).expect("a machine");
+            let resolved = spec.resolve(Usual::CAMPAIGN).expect("a machine");
             assert_eq!(resolved.design.card.needs == Needs::Nothing, is_tried, "{design}");
             let domain = |trial: &Trial| trial.spec.settings.get("controller.domain").cloned();
             let of_media = trials(&spec, &resolved).iter().filter_map(domain).count();
@@ -217,9 +222,9 @@ mod tests {
             for design in ["silo", "undo@x86", "lad", "ssp"] {
                 let text = json!({ "design": design, "workload": "hash", "machine": machine });
                 let spec = Spec::read(&text.to_string()).expect("a spec");
-                let resolved = spec.resolve(Some(CORES)).expect("a machine");
+                let resolved = spec.resolve(Usual::CAMPAIGN).expect("a machine");
                 let trials = trials(&spec, &resolved);
-                let resolves = |trial: &&Trial| trial.spec.resolve(Some(CORES)).is_ok();
+                let resolves = |trial: &&Trial| trial.spec.resolve(Usual::CAMPAIGN).is_ok();
                 let count = trials.iter().filter(resolves).count();
                 assert!(10 * count > 9 * trials.len(), "{design} on {machine}: {count}");
             }
@@ -232,9 +237,9 @@ mod tests {
             let name = design.card.name;
             let text = json!({ "design": name, "workload": "hash", "machine": "tiny" });
             let spec = Spec::read(&text.to_string()).expect("a spec");
-            let resolved = spec.resolve(Some(CORES)).expect("a machine");
+            let resolved = spec.resolve(Usual::CAMPAIGN).expect("a machine");
             for trial in trials(&spec, &resolved) {
-                let refused = trial.spec.resolve(Some(CORES)).err();
+                let refused = trial.spec.resolve(Usual::CAMPAIGN).err();
                 let refused = refused.map(|error| error.to_string());
                 assert_eq!(refused, None, "{name}, trial {}", trial.number);
             }

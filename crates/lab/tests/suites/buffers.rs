@@ -20,7 +20,7 @@ fn a_lazy_persist_buffer_sends_an_entry_an_interval() {
             pm.durable();
             Ok(())
         });
-        outcome.report.stalls[Stall::Fence as usize] > 0
+        outcome.report.cores.stalls[Stall::Fence as usize] > 0
     };
     for lines in 1..=3 {
         let sent = 2_000 * lines;
@@ -52,7 +52,7 @@ fn a_persist_buffer_hears_of_who_waits_for_it_a_way_later() {
             pm.durable();
             Ok(())
         });
-        outcome.report.stalls[Stall::Fence as usize]
+        outcome.report.cores.stalls[Stall::Fence as usize]
     };
     let (idle, busy) = (waits(0), waits(400));
     assert!(idle.abs_diff(busy) < 100, "{idle} and {busy} cycles");
@@ -148,7 +148,7 @@ fn a_persist_buffer_sends_an_entry_a_cycle_when_it_is_asked_to() {
             pm.durable();
             Ok(())
         });
-        outcome.report.stalls[Stall::Fence as usize]
+        outcome.report.cores.stalls[Stall::Fence as usize]
     };
     assert_eq!(waits(31) - waits(1), 30);
 }
@@ -171,7 +171,7 @@ fn a_battery_backed_buffer_drains_an_entry_a_cycle() {
             Ok(())
         });
         assert_eq!(counted(&outcome, "buffer_full"), more);
-        outcome.report.stalls[Stall::LogFull as usize]
+        outcome.report.cores.stalls[Stall::LogFull as usize]
     };
     assert_eq!(waits(15) - waits(1), 14);
 }
@@ -194,7 +194,7 @@ fn a_persist_buffer_hears_of_room_in_the_queue_a_way_later() {
             pm.durable();
             Ok(())
         });
-        outcome.report.stalls[Stall::Fence as usize]
+        outcome.report.cores.stalls[Stall::Fence as usize]
     };
     // A microsecond is 2,000 cycles.
     for (fences, ways) in [(false, 2), (true, 4)] {

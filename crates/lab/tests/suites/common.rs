@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use designs::{Entry, Order};
 use lab::Control;
 use lab::scripts::found_by;
-use lab::spec::Spec;
+use lab::spec::{Spec, Usual};
 use model::config::Config;
 use model::crash::Campaign;
 use model::design::{Durability, Granularity};
@@ -179,7 +179,7 @@ pub fn window(entry: &Entry, sd: u8) -> String {
 /// What a request comes to, for tests that go past the answers.
 pub fn resolve(line: &str) -> lab::spec::Resolved {
     let spec = Spec::read(&request(line).to_string()).expect("a spec");
-    spec.resolve(None).unwrap_or_else(|error| panic!("{line}: {error}"))
+    spec.resolve(Usual::RUN).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
 /// A run of a workload by every core, once each, with every rule and parameter as it is by default.

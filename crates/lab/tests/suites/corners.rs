@@ -24,7 +24,7 @@ fn in_a_small_log(line: &str, words: &[u64]) -> Result<(), String> {
     });
     match outcome {
         Ok(outcome) => {
-            assert_eq!(outcome.report.transactions, 2);
+            assert_eq!(outcome.report.transactions.ended, 2);
             let violations = outcome.crashes.expect("a campaign").violations;
             assert!(violations.is_empty(), "{violations:#?}");
             Ok(())
@@ -112,7 +112,7 @@ fn a_record_leaves_the_log_buffer_of_a_redo_log_with_the_store_that_drives_it_ou
             pm.work(1_000_000);
             store(pm, &[1, 1], 1)
         });
-        outcome.report.commit_latency.max()
+        outcome.report.transactions.commit_latency.max()
     };
     let (late, there) = (commit(true), commit(false));
     assert!(late.abs_diff(there) < 100, "{late} and {there} cycles");
@@ -136,7 +136,7 @@ fn lines_of_lad_that_wait_for_room_hold_up_misses_as_other_writes_do() {
         })
     };
     let (few, many) = (run(1).report, run(4096).report);
-    assert_eq!(few.stalls[Stall::LogFull as usize], 0);
+    assert_eq!(few.cores.stalls[Stall::LogFull as usize], 0);
     assert!(few.cycles > many.cycles + 500, "{} and {} cycles", few.cycles, many.cycles);
 }
 
@@ -163,7 +163,7 @@ fn kilns_tags_take_a_cycle_a_line_to_clear() {
 fn kiln_cleans_a_line_an_interval() {
     let latency = |interval: u64| {
         let line = format!("kiln scribble cores=1 machine=loc design.flush_interval={interval}");
-        on(&line, |pm| store(pm, &[1; 4], 1)).report.commit_latency.max()
+        on(&line, |pm| store(pm, &[1; 4], 1)).report.transactions.commit_latency.max()
     };
     let more = latency(1_001) - latency(1);
     assert!((3_990..=4_010).contains(&more), "{more} cycles for 4 lines");
@@ -181,7 +181,7 @@ fn commit_on_a_longer_way(design: &str, settings: &str, lines: u64) -> u64 {
             pm.work(100_000);
             (1..3).try_for_each(|value| store(pm, &vec![1; lines as usize], value))
         });
-        outcome.report.commit_latency.max()
+        outcome.report.transactions.commit_latency.max()
     };
     latency(200) - latency(100)
 }
@@ -273,8 +273,10 @@ fn no_block_of_loc_leaves_before_its_store() {
             pm.work(100_000);
             Ok(())
         });
-        let (latency, least) =
-            (&outcome.report.commit_latency, outcome.report.commit_latency.min());
+        let (latency, least) = (
+            &outcome.report.transactions.commit_latency,
+            outcome.report.transactions.commit_latency.min(),
+        );
         assert_eq!(latency.len(), 3, "{design}");
         assert!(least >= 20_000, "{design}: durable after {least} cycles");
     }
@@ -320,7 +322,7 @@ fn between_controllers_is_one_way() {
                 pm.work(100_000);
                 store(pm, &[1], 1)
             });
-            outcome.report.commit_latency.max()
+            outcome.report.transactions.commit_latency.max()
         };
         // A line comes through the caches meanwhile, which its records do not.
         let least = if design == "base" { 150 } else { 200 };
@@ -345,7 +347,7 @@ fn shooting_down_a_translation_takes_its_time() {
             Ok(())
         });
         assert!(counted(&outcome, "shootdowns") > 0);
-        outcome.report.commit_latency.max()
+        outcome.report.transactions.commit_latency.max()
     };
     let (at_once, slow) = (latest(0), latest(4_000));
     assert!((3_990..=4_010).contains(&(slow - at_once)), "{at_once} and {slow}");
@@ -365,7 +367,7 @@ fn blocks_of_loc_leave_the_last_level_one_a_cycle() {
                 let words: Vec<u64> = (0..lines).map(|_| 7 / lines).collect();
                 store(pm, &words, 1)
             });
-            outcome.report.commit_latency.max()
+            outcome.report.transactions.commit_latency.max()
         };
         assert_eq!(latency(7) - latency(1), 6, "{design}");
     }
@@ -376,7 +378,7 @@ fn blocks_of_loc_leave_the_last_level_one_a_cycle() {
 fn silo_acknowledges_after_the_latency_of_its_buffer() {
     let latency = |cycles: u64| {
         let line = format!("silo scribble cores=1 design.buffer_latency={cycles}");
-        on(&line, |pm| store(pm, &[3], 1)).report.commit_latency.max()
+        on(&line, |pm| store(pm, &[3], 1)).report.transactions.commit_latency.max()
     };
     assert_eq!(latency(1_008) - latency(8), 1_000);
 }
@@ -501,7 +503,7 @@ fn a_transaction_that_stored_nothing_waits_for_nothing() {
             pm.commit();
             Ok(())
         });
-        let longest = outcome.report.commit_latency.max();
+        let longest = outcome.report.transactions.commit_latency.max();
         assert!(longest <= 1, "{design}: {longest} cycles");
     }
 }
@@ -516,7 +518,7 @@ fn lad_sends_a_line_an_interval_and_its_commit_through_the_front_end() {
             pm.work(100_000);
             store(pm, &[1; 4], 1)
         });
-        outcome.report.commit_latency.max()
+        outcome.report.transactions.commit_latency.max()
     };
     let interval = |cycles: u64| latency(&format!("design.prepare_interval={cycles}"));
     assert_eq!(interval(21) - interval(1), 3 * 20);
@@ -538,7 +540,7 @@ fn who_waits_for_a_log_buffer_hears_of_room_a_way_later() {
             store(pm, &[4; 8], 1)
         });
         assert!(counted(&outcome, "log_buffer_full") > 0);
-        outcome.report.stalls[Stall::LogFull as usize]
+        outcome.report.cores.stalls[Stall::LogFull as usize]
     };
     assert_eq!((waits(2_000) - waits(1_000) + 1_000) / 2_000, 2, "one there and one back");
 }

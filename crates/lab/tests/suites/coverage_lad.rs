@@ -152,7 +152,7 @@ fn jitter_delays_the_commits_of_lad() {
             Ok(())
         });
         assert_eq!(counted(&outcome, "lines_sent_on_leaving"), 8);
-        let latency = outcome.report.commit_latency;
+        let latency = outcome.report.transactions.commit_latency;
         (latency.min(), latency.max())
     };
     let (plain, (least, most)) = (latencies(0), latencies(1_000));

@@ -259,7 +259,7 @@ fn a_line_comes_down_to_kilns_last_level_in_the_time_of_its_write() {
         });
         assert_eq!(counted(&outcome, "lines_came_down"), 1);
         assert_eq!(counted(&outcome, "versions_waited_for_home"), 1);
-        outcome.report.commit_latency.max()
+        outcome.report.transactions.commit_latency.max()
     };
     let more = latency(1_000) - latency(0);
     assert_eq!(more, 2 * 1_000, "the line is written, and then the status");

@@ -3,7 +3,7 @@
 
 use crate::common::request;
 use lab::Control;
-use lab::spec::Spec;
+use lab::spec::{Spec, Usual};
 use model::script::Script;
 use serde_json::{Value, json};
 
@@ -201,13 +201,13 @@ fn all_workloads_of_a_request_have_the_same_script() {
     let mut request = request("native replay cores=1");
     request["script"] = json!(["mine.trace", "store 0x40 1\n"]);
     let spec = Spec::read(&request.to_string()).expect("a spec");
-    let resolved = spec.resolve(None).expect("it is right");
+    let resolved = spec.resolve(Usual::RUN).expect("it is right");
     let of = |script: &Option<Script>| script.clone().expect("the user's");
     let copies = [
         of(&spec.clone().script),
         of(&resolved.script),
         of(&resolved.site().script),
-        of(&spec.resolve(Some(1)).expect("it is right").script),
+        of(&spec.resolve(Usual::CAMPAIGN).expect("it is right").script),
     ];
     let another = Script::new("mine.trace", "store 0x40 1\n");
     assert!(copies.iter().all(|copy| copy.is(&copies[0])));

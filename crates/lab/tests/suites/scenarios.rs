@@ -140,7 +140,7 @@ fn report(design: &designs::Entry, script: &Script) -> Report {
 fn summary(report: &Report) -> String {
     let mut text = String::new();
     let meters = &report.meters;
-    writeln!(text, "transactions {}", report.transactions).expect("a string");
+    writeln!(text, "transactions {}", report.transactions.ended).expect("a string");
     writeln!(text, "wpq_writes {}, merged {}", meters.wpq_writes, meters.wpq_merged)
         .expect("a string");
     for (class, name) in Class::ALL {
@@ -152,7 +152,7 @@ fn summary(report: &Report) -> String {
     for (name, count) in report.counters.iter().filter(|(_, count)| *count > 0) {
         writeln!(text, "counter {name} {count}").expect("a string");
     }
-    let stalls = Stall::ALL.iter().zip(report.stalls).filter(|(_, cycles)| *cycles > 0);
+    let stalls = Stall::ALL.iter().zip(report.cores.stalls).filter(|(_, cycles)| *cycles > 0);
     for ((_, name), _) in stalls.filter(|((stall, _), _)| *stall != Stall::Other) {
         writeln!(text, "stall {name}").expect("a string");
     }

@@ -99,7 +99,7 @@ fn every_store_to_a_page_waits_until_it_has_been_copied() {
             pm.work(100_000);
             store(pm, &[1, 1], 1)
         });
-        outcome.report.commit_latency.max()
+        outcome.report.transactions.commit_latency.max()
     };
     let (there, comes) = (latency(true), latency(false));
     // A line comes from memory in more than 100 cycles.

@@ -331,7 +331,7 @@ fn a_core_whose_transaction_goes_on_in_software_waits_for_its_store() {
             Ok(())
         });
         assert_eq!(counted(&outcome, "fallbacks"), 1);
-        [Stall::LogFull, Stall::Commit].map(|stall| outcome.report.stalls[stall as usize])
+        [Stall::LogFull, Stall::Commit].map(|stall| outcome.report.cores.stalls[stall as usize])
     };
     let ([at_once, none], [late, neither]) = (stalls(0), stalls(1_000));
     assert_eq!((late - at_once, none, neither), (1_000, 0, 0));

@@ -3,35 +3,17 @@
 use crate::design::Design;
 use crate::machine::Machine;
 use crate::meters::Stall;
-use crate::report::{Accesses, Report, WriteSets, latencies};
+use crate::report::{Accesses, CoreTime, Report, Transactions};
 use crate::units::{CoreId, Cycle};
 
 /// What is counted besides the meters of the memories.
+#[derive(Default)]
 pub(super) struct Counts {
-    pub transactions: u64,
-    pub commits: u64,
-    pub aborted: u64,
+    pub transactions: Transactions,
     pub accesses: Accesses,
     pub migrations: u64,
-    pub commit_latency: hdrhistogram::Histogram<u64>,
-    pub write_sets: WriteSets,
     /// The design's own counters at the start of the measured region.
     pub design: Vec<(&'static str, u64)>,
-}
-
-impl Counts {
-    pub fn new() -> Counts {
-        Counts {
-            transactions: 0,
-            commits: 0,
-            aborted: 0,
-            accesses: Accesses::default(),
-            migrations: 0,
-            commit_latency: latencies(),
-            write_sets: WriteSets::default(),
-            design: Vec::new(),
-        }
-    }
 }
 
 impl<D: Design> Machine<D> {
@@ -63,8 +45,7 @@ impl<D: Design> Machine<D> {
                 self.below.wakes.push((id, self.started));
             }
         }
-        self.counts = Counts::new();
-        self.counts.design = self.design.counters();
+        self.counts = Counts { design: self.design.counters(), ..Counts::default() };
         if let Some(epochs) = &mut self.epochs {
             epochs.restart();
         }
@@ -92,41 +73,40 @@ impl<D: Design> Machine<D> {
     /// first.
     pub fn report(&mut self, cancelled: bool) -> Report {
         let end = self.end();
-        let (mut compute, mut instructions) = (0, 0);
-        let mut stalls = [0; Stall::ALL.len()];
-        for (_, core) in self.cores.iter() {
-            let own = core.timing.stalls();
-            let ran = core.timing.clock().since(self.started);
-            compute += ran - own.iter().sum::<u64>();
-            instructions += core.timing.instructions();
-            for (sum, cycles) in stalls.iter_mut().zip(own) {
-                *sum += cycles;
-            }
-            stalls[Stall::Other as usize] += end.since(core.timing.clock());
-        }
+        let cores = self.core_time(end);
         let usage = self.usage.take().unwrap_or_else(|| self.below.memory.usage(end));
         while self.process_one(Cycle::NEVER) {}
         self.crash_point(end);
         self.below.memory.settle(end);
-        let counts = std::mem::replace(&mut self.counts, Counts::new());
+        let Counts { transactions, accesses, design, .. } = std::mem::take(&mut self.counts);
         Report {
             cycles: end.since(self.started),
-            transactions: counts.transactions,
-            commits: counts.commits,
-            aborted: counts.aborted,
-            accesses: counts.accesses,
-            migrations: counts.migrations,
-            instructions,
-            commit_latency: counts.commit_latency,
-            compute,
-            stalls,
+            transactions,
+            cores,
+            accesses,
             meters: self.below.memory.meters(),
             usage,
-            write_sets: counts.write_sets,
             epochs: self.epochs.as_ref().map(|epochs| epochs.totals()),
-            counters: since(&counts.design, self.design.counters()),
+            counters: since(&design, self.design.counters()),
             cancelled,
         }
+    }
+
+    /// Returns what the cores did up to the end of the last one's program; after the end of its
+    /// own, a core waits.
+    fn core_time(&self, end: Cycle) -> CoreTime {
+        let mut time = CoreTime { migrations: self.counts.migrations, ..CoreTime::default() };
+        for (_, core) in self.cores.iter() {
+            let stalls = core.timing.stalls();
+            let ran = core.timing.clock().since(self.started);
+            time.compute += ran - stalls.iter().sum::<u64>();
+            time.instructions += core.timing.instructions();
+            for (sum, cycles) in time.stalls.iter_mut().zip(stalls) {
+                *sum += cycles;
+            }
+            time.stalls[Stall::Other as usize] += end.since(core.timing.clock());
+        }
+        time
     }
 }
 

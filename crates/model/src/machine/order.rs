@@ -86,7 +86,7 @@ impl<D: Design> Machine<D> {
     pub(crate) fn commit(&mut self, id: CoreId) -> Progress {
         let tx = self.ending(id);
         let answer = self.design.commit(&tx, &mut self.below);
-        self.counts.commits += 1;
+        self.counts.transactions.commits += 1;
         self.cores[id].tx = None;
         self.answered("commit", tx.at, answer)
     }
@@ -146,14 +146,15 @@ impl<D: Design> Machine<D> {
 
     /// Notes that a transaction, or its abort, is acknowledged.
     pub(super) fn acknowledge(&mut self, id: CoreId, at: Cycle) {
-        self.counts.transactions += 1;
+        let counts = &mut self.counts.transactions;
+        counts.ended += 1;
         let aborted = self.cores[id].aborted.take();
         if aborted.is_some() {
-            self.counts.aborted += 1;
+            counts.aborted += 1;
             self.note_abort(id, aborted, at);
             self.cores[id].written.clear();
         } else {
-            self.counts.write_sets.count(&mut self.cores[id].written);
+            counts.write_sets.count(&mut self.cores[id].written);
         }
         if let Some(probe) = &mut self.probe {
             probe.oracle.acknowledge(id);
@@ -175,7 +176,8 @@ impl<D: Design> Machine<D> {
             commits.pop_front();
             // When no program runs any more, none could tell anybody.
             if self.usage.is_none() {
-                self.counts.commit_latency.saturating_record(at.since(began).max(1));
+                let latency = &mut self.counts.transactions.commit_latency;
+                latency.saturating_record(at.since(began).max(1));
             }
             if let Some(timeline) = &mut self.below.memory.timeline {
                 timeline.span(began, at, Happening::Commit(id, other));

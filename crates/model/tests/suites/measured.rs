@@ -53,16 +53,19 @@ fn transactions(warmup: u64, measured: u64) -> Outcome {
 fn what_was_counted_in_the_warm_up_is_left_out() {
     for warmup in [0, 1, 7] {
         let report = transactions(warmup, 3).report;
-        assert_eq!((report.transactions, report.commits), (3, 3));
+        assert_eq!((report.transactions.ended, report.transactions.commits), (3, 3));
         assert_eq!(report.meters.wpq_writes, 3, "after {warmup} transactions");
         assert_eq!(report.counters, [("commits", 3), ("commits_max", warmup + 3)]);
-        assert_eq!((report.write_sets.transactions, report.write_sets.stores), (3, 3));
+        assert_eq!(
+            (report.transactions.write_sets.transactions, report.transactions.write_sets.stores),
+            (3, 3)
+        );
     }
 }
 
 #[test]
 fn the_latency_of_a_commit_is_from_its_beginning_to_its_acknowledgement() {
-    let latency = transactions(2, 5).report.commit_latency;
+    let latency = transactions(2, 5).report.transactions.commit_latency;
     assert_eq!((latency.len(), latency.min(), latency.max()), (5, 50, 50));
 }
 
@@ -80,7 +83,7 @@ fn a_commit_that_does_not_wait_takes_until_its_stores_have_left() {
         };
         let config = config(|config| config.pm.t_read = t_read * 1_000);
         let report = on(&config, 1, None, transaction).report;
-        (report.commit_latency.max(), report.stalls[Stall::Commit as usize])
+        (report.transactions.commit_latency.max(), report.cores.stalls[Stall::Commit as usize])
     };
     let store: fn(&mut Pm<'_>) = |pm| pm.store(at(1, 0), 7);
     let load: fn(&mut Pm<'_>) = |pm| _ = pm.load(at(1, 0));
@@ -98,7 +101,7 @@ fn the_instructions_of_all_cores_are_counted_once() {
                 pm.work(work);
                 Ok(())
             });
-            outcome.report.instructions
+            outcome.report.cores.instructions
         };
         assert_eq!(count(1_000) - count(0), 1_000 * u64::from(cores));
         assert_eq!(count(0), 0);
@@ -178,7 +181,7 @@ fn a_begin_and_a_commit_are_an_instruction_each() {
             }
             Ok(())
         });
-        outcome.report.instructions
+        outcome.report.cores.instructions
     };
     assert_eq!([0, 1, 7].map(count), [0, 2, 14]);
 }
@@ -193,7 +196,7 @@ fn a_thread_that_moves_takes_its_time() {
             (0..2).for_each(|value| pm.store(at(1, 0), value));
             Ok(())
         });
-        (outcome.report.cycles, outcome.report.migrations)
+        (outcome.report.cycles, outcome.report.cores.migrations)
     };
     let (at_once, slow) = (cycles(0), cycles(500));
     assert_eq!((at_once.1, slow.1), (2, 2));
@@ -256,7 +259,7 @@ fn stalls<const WAITS: bool, const TAKES: u64>() -> [u64; Stall::ALL.len()] {
         Ok(())
     };
     let outcome = try_on_design::<Slow<WAITS, TAKES>>(&config(|_| ()), 1, None, (0, 1), body);
-    outcome.expect("the run ends").report.stalls
+    outcome.expect("the run ends").report.cores.stalls
 }
 
 /// A core waits for the begin and for the abort of its transaction as it does for a commit.

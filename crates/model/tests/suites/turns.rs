@@ -87,7 +87,7 @@ fn a_lock_goes_to_whoever_asked_first() {
             Ok(())
         });
         assert_eq!(*order.borrow(), expect, "{asks:?}");
-        let waited = outcome.report.stalls[Stall::Lock as usize];
+        let waited = outcome.report.cores.stalls[Stall::Lock as usize];
         assert!(waited > 3 * 2_000, "{waited} core-cycles of waiting");
     }
 }
@@ -233,7 +233,7 @@ fn a_wake_from_the_caches_is_heard_at_once() {
             _ = pm.load(at(40, 0));
             Ok(())
         });
-        assert_eq!(outcome.expect("the commit ends").report.transactions, 1, "{way}");
+        assert_eq!(outcome.expect("the commit ends").report.transactions.ended, 1, "{way}");
     }
 }
 
