@@ -170,14 +170,12 @@ macro_rules! choices {
 
 /// Declares a struct of parameters: `name = default in limits;` for a number, with `, tight [4, 1]`
 /// before the semicolon if it sizes something ([`Field::tight`]), and `name: Choice = Default;` for
-/// one that takes words, with an enum that [`choices!`](crate::choices) declares. A parameter
-/// `name = "default" of ["one", "other"];` is kept as the index of the chosen name.
+/// one that takes words, with an enum that [`choices!`](crate::choices) declares.
 #[macro_export]
 macro_rules! params {
     ($(#[doc = $about:literal])* $vis:vis struct $Params:ident {
         $($(#[doc = $doc:literal])+
-        $name:ident $(: $Choice:ty)? = $default:tt $($kind:ident $limits:expr)?
-        $(, tight $tight:expr)?;)*
+        $name:ident $(: $Choice:ty)? = $default:tt $(in $limits:expr)? $(, tight $tight:expr)?;)*
     }) => {
         $(#[doc = $about])*
         #[derive(Clone, Debug)]
@@ -187,11 +185,7 @@ macro_rules! params {
 
         impl Default for $Params {
             fn default() -> Self {
-                $Params {
-                    $($name: $crate::params!(
-                        @default $name $default $($kind $limits)? $(: $Choice)?
-                    ),)*
-                }
+                $Params { $($name: $crate::params!(@default $name $default $($Choice)?),)* }
             }
         }
 
@@ -200,11 +194,10 @@ macro_rules! params {
                 name: stringify!($name),
                 doc: concat!($($doc),+),
                 default: $crate::params!(
-                    @index $crate::params!(@default $name $default $($kind $limits)? $(: $Choice)?);
-                    $($Choice)?
+                    @index $crate::params!(@default $name $default $($Choice)?); $($Choice)?
                 ),
-                limits: $crate::params!(@limits $name $($kind $limits)? $(: $Choice)?),
-                choices: $crate::params!(@names $($kind $limits)? $(: $Choice)?),
+                limits: $crate::params!(@limits $name $(in $limits)? $(of $Choice)?),
+                choices: $crate::params!(@names $($Choice)?),
                 tight: $crate::params!(@tight $($tight)?),
             },)*];
             fn set(&mut self, name: &str, _value: u64) {
@@ -226,23 +219,18 @@ macro_rules! params {
     // Each twice: of a number, and of a choice.
     (@type) => { u64 };
     (@type $Choice:ty) => { $Choice };
-    (@default $name:ident $default:literal of $choices:expr) => {
-        $crate::params::index_of(&$choices, $default)
-    };
-    (@default $name:ident $default:literal in $limits:expr) => { $default };
-    (@default $name:ident $Default:ident : $Choice:ty) => { <$Choice>::$Default };
+    (@default $name:ident $default:literal) => { $default };
+    (@default $name:ident $Default:ident $Choice:ty) => { <$Choice>::$Default };
     (@index $value:expr;) => { $value };
     (@index $value:expr; $Choice:ty) => { $value as u64 };
     (@value $index:ident) => { $index };
     (@value $index:ident $Choice:ty) => { <$Choice as $crate::params::Choice>::of($index) };
     (@limits $name:ident in $limits:expr) => { $limits };
-    (@limits $name:ident of $choices:expr) => { 0..=($choices.len() as u64 - 1) };
-    (@limits $name:ident : $Choice:ty) => {
+    (@limits $name:ident of $Choice:ty) => {
         0..=<$Choice as $crate::params::Choice>::ALL.len() as u64 - 1
     };
-    (@names in $limits:expr) => { &[] };
-    (@names of $choices:expr) => { &$choices };
-    (@names : $Choice:ty) => { <$Choice as $crate::params::Choice>::NAMES };
+    (@names) => { &[] };
+    (@names $Choice:ty) => { <$Choice as $crate::params::Choice>::NAMES };
     (@tight) => { &[] };
     (@tight $tight:expr) => { &$tight };
     (@$rule:ident $name:ident $($wrong:tt)*) => {
@@ -309,39 +297,6 @@ macro_rules! counters {
 const NO_FIELD: Field =
     Field { name: "", doc: "", default: 0, limits: 0..=0, choices: &[], tight: &[] };
 
-/// The place of `name` in `names`; used at compile time by [`params!`].
-pub const fn index_of(names: &[&str], name: &str) -> u64 {
-    let mut index = 0;
-    while index < names.len() {
-        if equal(names[index].as_bytes(), name.as_bytes()) {
-            return index as u64;
-        }
-        index += 1;
-    }
-    panic!("the default is not among the choices")
-}
-
-/// Returns the value of a parameter that the name of one of its choices stands for. In a constant,
-/// a name that is not among them does not compile, and the order of the choices does not matter.
-///
-/// # Panics
-/// When the parameters have no such field, or the field has no such choice.
-pub const fn choice<P: Params>(field: &str, name: &str) -> u64 {
-    let mut index = 0;
-    while index < P::FIELDS.len() {
-        let Field { name: own, choices, .. } = &P::FIELDS[index];
-        let mut value = 0;
-        while equal(own.as_bytes(), field.as_bytes()) && value < choices.len() {
-            if equal(choices[value].as_bytes(), name.as_bytes()) {
-                return value as u64;
-            }
-            value += 1;
-        }
-        index += 1;
-    }
-    panic!("no parameter has such a choice")
-}
-
 const fn equal(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
         return false;
@@ -358,7 +313,7 @@ const fn equal(left: &[u8], right: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Both, Choice as _, Params as _, Rules as _, choice};
+    use super::{Both, Choice as _, Params as _, Rules as _};
 
     choices! {
         /// Kinds of nothing.
@@ -407,23 +362,6 @@ mod tests {
         let mode = &Sizes::FIELDS[1];
         assert_eq!((mode.default, mode.choices), (1, &["pages", "lines", "single-words"][..]));
         assert_eq!(mode.limits, 0..=2);
-    }
-
-    params! {
-        /// Parameters that are indices.
-        pub struct Modes {
-            /// How.
-            mode = "lines" of ["pages", "lines", "words"];
-        }
-    }
-
-    #[test]
-    fn a_choice_is_known_by_its_name() {
-        const WORDS: u64 = choice::<Modes>("mode", "words");
-        assert_eq!((WORDS, choice::<Modes>("mode", "pages")), (2, 0));
-        for (field, name) in [("mode", "bytes"), ("modes", "words")] {
-            std::panic::catch_unwind(|| choice::<Modes>(field, name)).expect_err(name);
-        }
     }
 
     params! {
