@@ -13,7 +13,7 @@ use model::design::{
     Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::{Both, choice};
+use model::params::Both;
 use model::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId};
 
 use crate::parts::LogEvent;
@@ -28,18 +28,25 @@ use crate::parts::rules::LogRules;
 
 /// Bytes of a record, padded to 32 with its share of the line's last byte.
 const PADDED: usize = 31;
-/// The choice of [`BaseParams::flush_mode`] that does not wait for the commit.
-const AT_EACH_STORE: u64 = choice::<BaseParams>("flush_mode", "per_store");
 
 model::params! {
     /// What the papers leave open of Base.
     pub struct BaseParams {
         /// When the lines of a transaction are written back (specs/logging.md section 2).
-        flush_mode = "per_store" of ["per_store", "at_commit"];
+        flush_mode: FlushMode = PerStore;
         /// Lines of the volatile log buffer, two records each (ours: small, as the spec says).
         log_buffer = 4 in 1..=4096, tight [8, 2];
         /// Lines of the log ring of all cores; 0: as many as `pm.log_size` has room for.
         log_lines = 0 in 0..=16_777_216, tight [24, 48, 160, 8, 48, 160];
+    }
+}
+
+model::choices! {
+    /// When the lines of a transaction are written back.
+    pub enum FlushMode {
+        /// After each store.
+        PerStore = "per_store",
+        AtCommit = "at_commit",
     }
 }
 
@@ -230,7 +237,7 @@ impl Base {
             && !self.log.holds_back(core, line, at)
         {
             self.cores[core].coming.pop_front();
-            if self.params.flush_mode == AT_EACH_STORE {
+            if self.params.flush_mode == FlushMode::PerStore {
                 let after = self.log.send_before(line, at, below);
                 below.caches.clean(line);
                 self.homes.write(line, at, after, below);
@@ -255,7 +262,7 @@ impl Base {
     /// Ends a transaction whose stores have left its core and whose records are in the log.
     fn end(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         let lines = std::mem::take(&mut self.cores[core].lines);
-        if self.params.flush_mode != AT_EACH_STORE {
+        if self.params.flush_mode == FlushMode::AtCommit {
             for &line in &lines {
                 let after = self.log.send_before(line, at, below);
                 if self.homes.force(line, at, after, below) {

@@ -22,7 +22,6 @@ use model::design::{
 use model::device::Write;
 use model::image::PowerLoss;
 use model::meters::Class;
-use model::params::choice;
 use model::units::{CoreId, Cycle, Line, PerCore};
 
 mod any_order;
@@ -49,7 +48,16 @@ model::params! {
         filter_bits = 512 in 0..=65536, tight [8, 0];
         /// Which entry takes a store. `epoch`: that of its line since the last fence, if it has not
         /// left (ours, as in HOPS). `none`: one of its own.
-        merges = "epoch" of ["epoch", "none"];
+        merges: Merges = Epoch;
+    }
+}
+
+model::choices! {
+    /// Which stores share an entry.
+    pub enum Merges {
+        /// Those to a line since the last fence.
+        Epoch = "epoch",
+        None = "none",
     }
 }
 
@@ -204,7 +212,7 @@ impl Design for Dpo {
         }
         let buffer = &mut self.buffers[core];
         buffer.accessed(line);
-        if self.params.merges == EPOCH && buffer.merge(word, new, leaves, &self.rules) {
+        if self.params.merges == Merges::Epoch && buffer.merge(word, new, leaves, &self.rules) {
             self.counts.merged += 1;
             return Progress::Done(at);
         }
@@ -394,9 +402,6 @@ impl Dpo {
         entries
     }
 }
-
-/// The choice of `merges` under which a line's stores since the last fence share an entry.
-const EPOCH: u64 = choice::<DpoParams>("merges", "epoch");
 
 /// Where a width is not known, an entry's number has 64 bits and a line's address 58.
 fn hardware(setup: &Setup<'_, Dpo>) -> Vec<Structure> {

@@ -20,7 +20,6 @@ use model::design::{
 use model::device::Write;
 use model::image::PowerLoss;
 use model::meters::Class;
-use model::params::choice;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, PerCore};
 
 mod any_order;
@@ -37,7 +36,7 @@ model::params! {
         /// When entries are sent. `eager`: an epoch when it ends (the short paper: an ofence is an
         /// asynchronous flush). `lazy`: only as `threshold` and `interval` say, or when somebody
         /// waits (the artefact of ASAP, HPCA'22).
-        drain = "eager" of ["eager", "lazy"];
+        drain: Drain = Eager;
         /// Number of unsent entries at which the oldest are sent (artefact of ASAP: 16).
         threshold = 16 in 1..=1024;
         /// Cycles without a send after which the oldest entry is sent (artefact of ASAP: 2,000).
@@ -46,18 +45,51 @@ model::params! {
         /// those whose epoch may still be in its buffer (short paper: dependences are recorded for
         /// the buffered epochs). `sticky`: every line that it wrote last, as long as the last level
         /// has it, even if the write has long been durable (artefact of ASAP).
-        depends = "buffered" of ["buffered", "sticky"];
+        depends: Depends = Buffered;
         /// Nanoseconds between two reads of the global timestamp vector (artefact of ASAP: 500); at
         /// 0 every change is seen at once.
         poll = 500 in 0..=1_000_000;
         /// What an entry holds and a write carries. `line`: the whole line, as it was after the
         /// entry's last store, which is what a clwb writes. `bytes`: the bytes that were stored;
         /// memory then has to read a line before it can write it.
-        carries = "line" of ["line", "bytes"];
+        carries: Carries = Line;
         /// What happens to a line that comes from memory while a buffer still has an entry of it.
         /// `stall`: it waits until the entries are durable (the paper, from memory). `forward`: the
         /// buffer answers.
-        fill = "stall" of ["stall", "forward"];
+        fill: LateFill = Stall;
+    }
+}
+
+model::choices! {
+    /// When entries are sent.
+    pub enum Drain {
+        /// Without being asked for.
+        Eager = "eager",
+        Lazy = "lazy",
+    }
+
+    /// Which lines of another core make a core's epochs depend on that core's.
+    pub enum Depends {
+        /// Those whose epoch may be in its buffer.
+        Buffered = "buffered",
+        /// All that it wrote last, as in the artefact.
+        Sticky = "sticky",
+    }
+
+    /// What an entry's write carries.
+    pub enum Carries {
+        /// The whole line.
+        Line = "line",
+        /// The bytes that were stored.
+        Bytes = "bytes",
+    }
+
+    /// What happens to a line that comes from memory while a buffer has an entry of it.
+    pub enum LateFill {
+        /// It waits for its entries.
+        Stall = "stall",
+        /// The buffer answers.
+        Forward = "forward",
     }
 }
 
@@ -266,7 +298,7 @@ impl Design for Hops {
             return at;
         }
         self.order_after(core, line, write, at, below);
-        if memory && self.params.fill == STALL {
+        if memory && self.params.fill == LateFill::Stall {
             self.counts.fills += 1;
             self.buffers[core].fill_waits = Some((line, self.stamps));
         }
@@ -356,7 +388,7 @@ impl Hops {
         let mut entry = Entry {
             line,
             data: below.line(line),
-            mask: if self.params.carries == LINE { u64::MAX } else { 0 },
+            mask: if self.params.carries == Carries::Line { u64::MAX } else { 0 },
             epoch: buffer.epoch,
             class: if log { Class::Log } else { Class::Data },
             leaves: store.leaves,
@@ -396,7 +428,7 @@ impl Hops {
             return;
         }
         let source = &self.buffers[on];
-        let until = if self.params.depends == STICKY {
+        let until = if self.params.depends == Depends::Sticky {
             source.epoch
         } else {
             let Some(until) = source.epoch_of(line) else { return };
@@ -433,15 +465,6 @@ impl Hops {
         }
     }
 }
-
-/// The choice of `depends` that the artefact has.
-const STICKY: u64 = choice::<HopsParams>("depends", "sticky");
-/// The choice of `fill` under which a line that comes from memory waits for its entries.
-const STALL: u64 = choice::<HopsParams>("fill", "stall");
-/// The choice of `carries` under which an entry's write has the whole line.
-const LINE: u64 = choice::<HopsParams>("carries", "line");
-/// The choice of `drain` under which entries leave without being asked for.
-const EAGER: u64 = choice::<HopsParams>("drain", "eager");
 
 /// Where the paper gives no width, an epoch has 64 bits and a line's address 58. An epoch has as
 /// many dependences as there are other cores; a buffer has no more epochs than entries, and the one

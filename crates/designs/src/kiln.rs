@@ -20,7 +20,6 @@ use model::design::{
     KeptBy, Leave, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::choice;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line};
 
 mod cells;
@@ -47,7 +46,7 @@ model::params! {
         /// last level (specs/ordering.md 14.2), or when a transaction first stores to the line
         /// (ours: as early as it can be known); or never, since another way of its set keeps it
         /// until the newer one is committed.
-        write_out = "arrival" of ["arrival", "store", "never"];
+        write_out: WriteOut = Arrival;
         /// Extra cycles of a read of the last level, on top of the machine's (LOC, ICCD'14,
         /// compares at equal latencies).
         llc_read = 0 in 0..=1000;
@@ -59,11 +58,17 @@ model::params! {
     }
 }
 
-/// The choice of `write_out` under which a line's first store has its committed version written
-/// out.
-const AT_STORE: u64 = choice::<KilnParams>("write_out", "store");
-/// The choice of `write_out` under which a committed version is kept in another way of its set.
-const OTHER_WAY: u64 = choice::<KilnParams>("write_out", "never");
+model::choices! {
+    /// When the committed version of a line is written to memory.
+    pub enum WriteOut {
+        /// When a newer one reaches the last level.
+        Arrival = "arrival",
+        /// When a transaction first stores to the line.
+        Store = "store",
+        /// Not for a newer one: it is kept in another way of its set.
+        Never = "never",
+    }
+}
 
 model::rules! {
     /// What keeps Kiln right (specs/ordering.md section 14).
@@ -302,7 +307,7 @@ fn hardware(params: &KilnParams, shape: &Shape) -> Vec<Structure> {
     let volatile = Structure::new;
     // A version in another way takes no line's place in the model: there may be one for each line.
     let lines = config.llc.size / LINE_BYTES;
-    let older = if params.write_out == OTHER_WAY { lines } else { 0 };
+    let older = if params.write_out == WriteOut::Never { lines } else { 0 };
     vec![
         cells(
             "line (64 B, address, TxID, state: the last level itself)",

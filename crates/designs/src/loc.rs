@@ -27,7 +27,7 @@ use model::design::{
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
-use model::params::{Both, Params, choice};
+use model::params::{Both, Params};
 use model::units::{Cycle, LINE_BYTES, Line};
 
 use crate::parts::corners;
@@ -67,7 +67,7 @@ model::params! {
         /// Where the blocks of a group lie: each group begins a line further round than the one
         /// before (ours), or all alike (the slides' figure), which puts every metadata block into
         /// one bank where the banks take turns by line and a group is as long as a turn.
-        groups = "turned" of ["turned", "aligned"];
+        groups: Groups = Turned;
     }
 }
 
@@ -78,7 +78,7 @@ model::params! {
         /// figure), or in the burst of the block itself: 8 bytes on the lane that memory has for
         /// error correction, which the log's blocks then lack (specs/ordering.md 13.2). The 72
         /// bytes are durable as one, also in cells (ours: a power failure tears no burst).
-        metadata = "block" of ["block", "burst"];
+        metadata: Metadata = Block;
     }
 }
 
@@ -94,11 +94,45 @@ model::params! {
         /// When a core's transactions are drained to the log: all that have ended when half of the
         /// window has, so that the other half runs on (ours); or when the window is full its
         /// oldest, and no more than must go with it.
-        drain = "half" of ["half", "oldest"];
+        drain: Drain = Half;
         /// What happens to the TxCnt of a transaction all of whose blocks were absorbed: another
         /// one carries it, or the last block is pinned, that is, not absorbed (specs/ordering.md
         /// 13.3).
-        bearer = "carry" of ["carry", "pin"];
+        bearer: Bearer = Carry;
+    }
+}
+
+model::choices! {
+    /// Where the blocks of a group lie.
+    pub enum Groups {
+        /// A line further round than those of the group before.
+        Turned = "turned",
+        /// As those of every group.
+        Aligned = "aligned",
+    }
+
+    /// Where the metadata of a block are.
+    pub enum Metadata {
+        /// In a block that follows a group of seven.
+        Block = "block",
+        /// In the burst of the block itself.
+        Burst = "burst",
+    }
+
+    /// When a core's transactions are drained.
+    pub enum Drain {
+        /// All that have ended, when half of the window has.
+        Half = "half",
+        /// The oldest, when the window is full.
+        Oldest = "oldest",
+    }
+
+    /// What has the TxCnt of a transaction all of whose blocks were absorbed.
+    pub enum Bearer {
+        /// Another transaction carries it.
+        Carry = "carry",
+        /// The last block, which is not absorbed.
+        Pin = "pin",
     }
 }
 
@@ -200,7 +234,7 @@ pub trait Scheme: 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct How {
     sd: u64,
-    drain_oldest: bool,
+    drain: Drain,
     commit: Commit,
     log_writes: u64,
     redirect_latency: u64,
@@ -215,16 +249,13 @@ impl WalParams {
     fn how(&self, record: bool, in_burst: bool) -> How {
         How {
             sd: 1,
-            drain_oldest: false,
+            drain: Drain::Half,
             commit: Commit { record, pin: false },
             log_writes: self.log_writes,
             redirect_latency: self.redirect_latency,
             id_bits: self.id_bits,
             truncate_perc: self.truncate_perc,
-            grouping: Grouping {
-                turned: self.groups == choice::<WalParams>("groups", "turned"),
-                in_burst,
-            },
+            grouping: Grouping { turned: self.groups == Groups::Turned, in_burst },
         }
     }
 }
@@ -250,13 +281,6 @@ const fn card(name: &'static str, summary: &'static str, durability: Durability)
         needs: Needs::Nothing,
     }
 }
-
-/// The choice of `metadata` under which the metadata of a block are in its burst.
-const BURST: u64 = choice::<BurstParams>("metadata", "burst");
-/// The choice of `drain` under which a full window drains its oldest transaction.
-const OLDEST: u64 = choice::<LocParams>("drain", "oldest");
-/// The choice of `bearer` under which the last block of a transaction stays and bears its TxCnt.
-const PIN: u64 = choice::<LocParams>("bearer", "pin");
 
 const RECORDED: &str = "there is a commit record, and no TxCnt";
 const COUNTED: &str = "there is a TxCnt, and no commit record";
@@ -326,7 +350,7 @@ impl Scheme for EcWal {
     const NEEDLESS_WITH: &'static [NeedlessWith] = IN_A_BURST;
     type Params = CountingParams;
     fn how(params: &CountingParams) -> How {
-        params.first.how(false, params.second.metadata == BURST)
+        params.first.how(false, params.second.metadata == Metadata::Burst)
     }
 }
 
@@ -351,8 +375,8 @@ impl Scheme for LocWal {
         let (own, counting) = (&params.first, &params.second);
         How {
             sd: own.sd,
-            drain_oldest: own.drain == OLDEST,
-            commit: Commit { record: false, pin: own.bearer == PIN },
+            drain: own.drain,
+            commit: Commit { record: false, pin: own.bearer == Bearer::Pin },
             ..EcWal::how(counting)
         }
     }

@@ -22,7 +22,6 @@ use model::design::{
     Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::choice;
 use model::units::{Cycle, LINE_BYTES, Line};
 
 mod cells;
@@ -35,7 +34,7 @@ use transactions::Transactions;
 
 use crate::kiln::Written;
 use crate::loc::window::Commit;
-use crate::loc::{LocRules, pinned};
+use crate::loc::{Bearer, Drain, LocRules, pinned};
 use crate::parts::{corners, overflow};
 
 model::params! {
@@ -44,9 +43,9 @@ model::params! {
         /// As in `loc-wal`.
         sd = 16 in 1..=32;
         /// As in `loc-wal`.
-        drain = "half" of ["half", "oldest"];
+        drain: Drain = Half;
         /// As in `loc-wal`.
-        bearer = "carry" of ["carry", "pin"];
+        bearer: Bearer = Carry;
         /// Lines of the last level that hold a version older than the newest there (ours: a quarter
         /// of the last level of the machine `loc`). One that finds no room goes to the overflow
         /// area.
@@ -65,9 +64,6 @@ model::params! {
         redirect_latency = 8 in 0..=1000;
     }
 }
-
-/// The choice of `drain` under which a full window drains its oldest transaction.
-const OLDEST: u64 = choice::<LocKilnParams>("drain", "oldest");
 
 model::rules! {
     /// What keeps LOC over Kiln right (specs/ordering.md sections 13 and 14.4).
@@ -217,10 +213,7 @@ impl Design for LocKiln {
             params: (*params).clone(),
             rules: (*rules).clone(),
             shared: rules.shared(),
-            commit: Commit {
-                record: false,
-                pin: params.bearer == choice::<LocKilnParams>("bearer", "pin"),
-            },
+            commit: Commit { record: false, pin: params.bearer == Bearer::Pin },
             last: LastLevel::new(shape, params.overflow_lines),
             transactions: Transactions::new(shape.cores),
             walk: times.l1 + times.l2 + times.llc,

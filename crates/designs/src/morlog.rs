@@ -17,7 +17,7 @@ use model::design::{
     Granularity, KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::{Both, choice};
+use model::params::Both;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore};
 
 use crate::parts::LogEvent;
@@ -53,10 +53,10 @@ model::params! {
         age = 0 in 0..=1_000_000;
         /// What leaves the undo+redo buffer: both data (a), or undo data while the redo data move
         /// to the redo buffer (b). The sources differ (specs/logging.md section 4).
-        variant = "a" of ["a", "b"];
+        variant: Variant = BothData;
         /// Whether records have only the bytes that changed, and none if none did (the data
         /// compression of SLDE; its patterns are left out).
-        slde = "off" of ["off", "on"];
+        slde: Slde = Off;
         /// Lines of the log ring of all cores; 0: as many as `pm.log_size` has room for.
         log_lines = 0 in 0..=16_777_216, tight [24, 48, 160, 8, 48, 160];
         /// Cycles from scan to scan; 0: half the time in which the memory's banks can fill the ring
@@ -73,17 +73,25 @@ model::params! {
     }
 }
 
-/// The choice of `variant` under which undo data leave the undo+redo buffer and redo data move on.
-const UNDO_FIRST: u64 = choice::<MorlogParams>("variant", "b");
-/// The choice of `slde` under which records have only the bytes that changed.
-const COMPRESSED: u64 = choice::<MorlogParams>("slde", "on");
+model::choices! {
+    /// What leaves the undo+redo buffer.
+    pub enum Variant {
+        /// Both data.
+        BothData = "a",
+        /// Undo data; the redo data move on to the redo buffer.
+        UndoFirst = "b",
+    }
+
+    /// Whether records have only the bytes that changed.
+    pub enum Slde { Off = "off", On = "on" }
+}
 
 impl MorlogParams {
     /// Entries of a redo buffer. When entries leave as undo data, their redo data come to it all at
     /// once, and stores wait only then. The redo data of a line that leaves the first level come
     /// beside these entries (docs/fidelity/decisions.md).
     fn redo_max(&self) -> u64 {
-        self.r_entries + if self.variant == UNDO_FIRST { self.ur_entries + 1 } else { 0 }
+        self.r_entries + if self.variant == Variant::UndoFirst { self.ur_entries + 1 } else { 0 }
     }
 }
 

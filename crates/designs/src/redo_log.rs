@@ -21,7 +21,6 @@ use model::design::{
     Progress, Setup, Store, Structure, Transfer, Tx,
 };
 use model::image::{Image, PowerLoss};
-use model::params::choice;
 use model::units::{CoreId, Cycle, LINE_BYTES, LINE_WORDS, Line, LineMap, PerCore};
 
 use crate::parts::area::Area;
@@ -39,7 +38,17 @@ model::params! {
         entries = 64 in 1..=4096, tight [4, 4, 4, 4, 4, 1];
         /// What a record has of its line: all of it (the SSP paper's savings need one line of log
         /// for each line of data, or more), or the words that were stored (DHTM).
-        record = "line" of ["line", "words"];
+        record: LogRecord = Line;
+    }
+}
+
+model::choices! {
+    /// What a record has of its line.
+    pub enum LogRecord {
+        /// All of it.
+        Line = "line",
+        /// The words that were stored.
+        Words = "words",
     }
 }
 
@@ -249,7 +258,7 @@ impl Design for RedoLog {
         if store.tx.is_none() {
             return Progress::Done(store.at);
         }
-        let whole_lines = self.params.record == choice::<RedoLogParams>("record", "line");
+        let whole_lines = self.params.record == LogRecord::Line;
         let line = store.word.line();
         let word = if whole_lines { u8::MAX } else { 1 << store.word.place() };
         let log = &mut self.cores[store.core];

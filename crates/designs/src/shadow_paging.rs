@@ -24,7 +24,7 @@ use model::design::{
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
-use model::params::{Both, choice};
+use model::params::Both;
 use model::units::{CoreId, Cycle, Line, Page, PageMap, PerCore};
 
 use crate::parts::corners;
@@ -56,7 +56,7 @@ model::params! {
         shadow_frames = 1024 in 1..=65_536, tight [2, 1, 40, 3, 5, 40];
         /// What is copied before the first store to a page: all of it, or nothing, and what was not
         /// stored to at the commit (specs/remapping.md 6.2: `lazy_copy`).
-        copy = "eager" of ["eager", "lazy"];
+        copy: Copying = Eager;
         /// Cycles of making other cores forget the old frames of a commit's pages, before it is
         /// acknowledged, if one of their TLBs has one (SSP, MICRO'19: thousands of cycles;
         /// specs/remapping.md 6.2: from 4,000).
@@ -70,8 +70,15 @@ model::params! {
     }
 }
 
-/// The choice of `copy` under which all of a page is copied before the first store to it.
-const EAGER: u64 = choice::<ShadowParams>("copy", "eager");
+model::choices! {
+    /// When the lines of a page are copied.
+    pub enum Copying {
+        /// All of them before the first store to the page.
+        Eager = "eager",
+        /// Those that were not stored to, at the commit.
+        Lazy = "lazy",
+    }
+}
 
 /// A group of the journal begins a line of its own.
 const FORM: Form = Form::with_commit_records(true);

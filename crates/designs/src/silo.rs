@@ -19,7 +19,6 @@ use model::design::{
 use model::device::Write;
 use model::image::{Image, PowerLoss};
 use model::meters::Class;
-use model::params::choice;
 use model::sieve::Sieve;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word};
 
@@ -45,7 +44,7 @@ model::params! {
         /// Whether logs of an overflow leave one by one while others arrive (parallel: the paper's
         /// overflow runs in parallel with new logs), or nothing arrives before the batch has left
         /// (blocking).
-        overflow = "parallel" of ["parallel", "blocking"];
+        overflow: Overflow = Parallel;
         /// Cycles of an access to the log buffer.
         buffer_latency = 8 in 1..=4096;
         /// Cycles between two words that the log controller takes from a buffer to update them in
@@ -61,6 +60,16 @@ model::params! {
         /// What the transaction number registers of 16 bits hold when power comes on (ours: a test
         /// has them wrap soon).
         first_transaction = 0 in 0..=65535;
+    }
+}
+
+model::choices! {
+    /// What happens to the logs that arrive while an overflow leaves.
+    pub enum Overflow {
+        /// They take the places that its logs have left.
+        Parallel = "parallel",
+        /// They wait until the batch has left.
+        Blocking = "blocking",
     }
 }
 
@@ -489,7 +498,7 @@ impl Silo {
     fn merge(&mut self, core: CoreId, log: &Log) -> bool {
         let (stamp, rules) = (log.stamp, &self.rules);
         let buffer = &mut self.cores[core];
-        if buffer.spill.is_some() && self.params.overflow == BLOCKING
+        if buffer.spill.is_some() && self.params.overflow == Overflow::Blocking
             || !self.logged.may_hold(log.word.0)
         {
             return false;
@@ -520,7 +529,7 @@ impl Silo {
     /// Appends a log. If there is no room, has some made and returns false.
     fn append(&mut self, core: CoreId, log: Log, at: Cycle, below: &mut Below<SiloEvent>) -> bool {
         let buffer = &mut self.cores[core];
-        let held_up = buffer.spill.is_some() && self.params.overflow == BLOCKING;
+        let held_up = buffer.spill.is_some() && self.params.overflow == Overflow::Blocking;
         if (buffer.logs.len() as u64) < self.params.entries && !held_up {
             buffer.logs.push_back(log);
             self.logged.add(log.word.0);
@@ -555,9 +564,6 @@ impl Silo {
         self.start_updating(core, at, below);
     }
 }
-
-/// The choice of `overflow` under which arriving logs wait until the batch has left.
-const BLOCKING: u64 = choice::<SiloParams>("overflow", "blocking");
 
 fn word_write(word: Word, value: u64) -> Write {
     // The mask selects one word. Filling the whole line with its value spares the host a partial

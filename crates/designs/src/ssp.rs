@@ -27,7 +27,7 @@ use model::design::{
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
 use model::meters::Class;
-use model::params::{Both, choice};
+use model::params::Both;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, Page, PerCore};
 
 use crate::parts::corners;
@@ -75,26 +75,26 @@ model::params! {
         flip = 0 in 0..=100_000;
         /// Whether a core waits for the SSP cache and for the flip of a bit, or their cycles are
         /// only counted (`post_hoc_cycles`), to be added to the run's, as in the paper (section 5).
-        mode = "full" of ["full", "post_hoc"];
+        mode: Mode = Full;
         /// When a page gets a slot: when a TLB gains it, as in the paper, or with its first store.
-        allocate = "tlb_fill" of ["tlb_fill", "first_store"];
+        allocate: Allocate = TlbFill;
         /// Lines of the journal's ring (ours: 256 KiB; the paper gives none).
         journal_lines = 4096 in 20..=65_536, tight [20];
         /// What happens to a line of the journal that a commit does not fill: it is left, or
         /// written again with the next group; or commits that come while a group is being written
         /// wait for its end or until they fill a line, and are one group then, whose last line is
         /// left (ours: `pad`; specs/remapping.md 1.4 has all three).
-        journal = "pad" of ["pad", "rewrite", "group"];
+        journal: Unfilled = Pad;
         /// How recovery knows that all records of a group are there: by one more record with a
         /// checksum, or by a count in the last line's own records, each line with a checksum, for
         /// which `journal` must not be `rewrite` (ours; the paper says nothing of it:
         /// specs/remapping.md 1.4).
-        complete = "commit_record" of ["commit_record", "count"];
+        complete: Complete = CommitRecord;
         /// When the journal has the record of a consolidation: with a commit or with others in one
         /// line, unless a core waits for the page or lacks a slot, or at once and in a line of its
         /// own (section 4.1.2: records are written when the buffer is full or asked for; for one
         /// whose page and slot nobody needs nobody asks).
-        switch_records = "together" of ["together", "alone"];
+        switch_records: SwitchRecords = Together;
         /// Percent of the ring in use at which a checkpoint begins (ours: half).
         checkpoint_percent = 50 in 1..=100, tight [1, 1, 100, 100];
         /// Lines that a checkpoint has under way at once (ours: a few, so that what cores wait for
@@ -105,26 +105,41 @@ model::params! {
         consolidations = 8 in 1..=4096;
         /// Into which frame a page is consolidated: the one with more lines, always that of the
         /// page table, or always the extra page.
-        direction = "min_copy" of ["min_copy", "page_table", "extra_page"];
+        direction: Direction = MinCopy;
     }
 }
 
-/// The choice of `mode` under which a core waits for the SSP cache and for the flip of a bit.
-const FULL: u64 = choice::<SspParams>("mode", "full");
-/// The choice of `allocate` under which a page gets a slot when a TLB gains it.
-const TLB_FILL: u64 = choice::<SspParams>("allocate", "tlb_fill");
-/// The choice of `journal` under which a line that a commit does not fill is written again.
-const REWRITE: u64 = choice::<SspParams>("journal", "rewrite");
-/// The choice of `journal` under which commits that come during the write of a group are one group.
-const GROUP: u64 = choice::<SspParams>("journal", "group");
-/// The choice of `complete` under which a group has a count.
-const COUNT: u64 = choice::<SspParams>("complete", "count");
-/// The choice of `switch_records` under which a consolidation's record is written at once.
-const ALONE: u64 = choice::<SspParams>("switch_records", "alone");
-/// The choice of `direction` under which a page goes into the frame that has more of its lines.
-const MIN_COPY: u64 = choice::<SspParams>("direction", "min_copy");
-/// The choice of `direction` under which a page goes into the frame of the page table.
-const PAGE_TABLE: u64 = choice::<SspParams>("direction", "page_table");
+model::choices! {
+    /// Whether a core waits for the cycles of the SSP cache and of flips (full).
+    pub enum Mode { Full = "full", PostHoc = "post_hoc" }
+
+    /// When a page gets a slot.
+    pub enum Allocate { TlbFill = "tlb_fill", FirstStore = "first_store" }
+
+    /// What happens to a line of the journal that a commit does not fill.
+    pub enum Unfilled {
+        Pad = "pad",
+        /// It is written again.
+        Rewrite = "rewrite",
+        /// Commits that come during the write of a group are one group.
+        Group = "group",
+    }
+
+    /// When the journal has the record of a consolidation.
+    pub enum SwitchRecords {
+        Together = "together",
+        /// At once.
+        Alone = "alone",
+    }
+
+    /// Into which frame a page is consolidated.
+    pub enum Direction {
+        /// The one that has more of its lines.
+        MinCopy = "min_copy",
+        PageTable = "page_table",
+        ExtraPage = "extra_page",
+    }
+}
 
 model::rules! {
     /// What keeps it right (specs/remapping.md sections 1.2 to 1.7).
@@ -308,7 +323,7 @@ impl Design for Ssp {
         let (layout, shape) = (layout_of(setup), setup.shape);
         let (params, rules) = (setup.params.first.clone(), setup.rules.first.clone());
         let dram = &shape.config.dram;
-        let flip = if params.mode == FULL { params.flip } else { 0 };
+        let flip = if params.mode == Mode::Full { params.flip } else { 0 };
         Ssp {
             log_base: shape.log_base,
             remap_cycles: shape.times.l2 + shape.times.llc + flip,
@@ -333,7 +348,7 @@ impl Design for Ssp {
     }
 
     fn begin(&mut self, tx: &Tx, below: &mut Below<SspEvent>) -> Progress {
-        if !form(&self.params).pads && self.params.complete == COUNT {
+        if !form(&self.params).pads && self.params.complete == Complete::Count {
             below.give_up(
                 "a line of the journal that has a count cannot be written again, as \
                  `design.journal=rewrite` would: --set design.journal=pad or \
@@ -475,7 +490,7 @@ impl Ssp {
     fn append_commit(&mut self, commit: What, at: Cycle, below: &mut Below<SspEvent>) {
         self.gathered.push(commit);
         let is_full = self.journal.fills_a_line(self.records(&self.gathered));
-        if self.params.journal != GROUP || is_full || !self.journal.is_writing() {
+        if self.params.journal != Unfilled::Group || is_full || !self.journal.is_writing() {
             self.append_gathered(at, below);
         }
     }
@@ -570,8 +585,7 @@ impl Ssp {
 
 /// How the journal's groups lie, and what shows that they are complete.
 fn form(params: &SspParams) -> Form {
-    let complete = if params.complete == COUNT { Complete::Count } else { Complete::CommitRecord };
-    Form { pads: params.journal != REWRITE, complete }
+    Form { pads: params.journal != Unfilled::Rewrite, complete: params.complete }
 }
 
 fn layout_of(setup: &Setup<'_, Ssp>) -> Layout {

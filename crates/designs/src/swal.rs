@@ -25,8 +25,13 @@ model::params! {
         /// Instructions of looking up a line among the copies (ours: a hash and a compare).
         lookup = 6 in 0..=1000;
         /// How lines are flushed. The paper predates `clflushopt` and `clwb`.
-        flush = "clflush" of ["clflush", "clflushopt", "clwb"];
+        flush: Instruction = Clflush;
     }
+}
+
+model::choices! {
+    /// The instructions that write a line back.
+    pub enum Instruction { Clflush = "clflush", Clflushopt = "clflushopt", Clwb = "clwb" }
 }
 
 model::rules! {
@@ -84,8 +89,12 @@ impl SWal {
     }
 
     fn flush(&self, line: Line, class: Class, cpu: &mut impl Cpu) {
-        let how = [Flush::EvictInOrder, Flush::Evict, Flush::WriteBack];
-        cpu.flush(line, class, how[self.params.flush as usize]);
+        let how = match self.params.flush {
+            Instruction::Clflush => Flush::EvictInOrder,
+            Instruction::Clflushopt => Flush::Evict,
+            Instruction::Clwb => Flush::WriteBack,
+        };
+        cpu.flush(line, class, how);
     }
 
     /// Copies the lines to the log, group by group.

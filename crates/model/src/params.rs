@@ -11,11 +11,11 @@ pub struct Field {
     pub name: &'static str,
     /// What it is, with its unit and source.
     pub doc: &'static str,
-    /// The default; for a choice, the index of the default.
+    /// The default; for a [`Choice`], the index of the default.
     pub default: u64,
-    /// The accepted values; for a choice, the accepted indices.
+    /// The accepted values; for a [`Choice`], the accepted indices.
     pub limits: RangeInclusive<u64>,
-    /// The names of the values of a choice; empty for a number.
+    /// The names of a [`Choice`]; empty for a number.
     pub choices: &'static [&'static str],
     /// Values so small that what the parameter sizes fills, overflows and wraps within some
     /// transactions; a search for mutants goes through them. Empty if there are none.
@@ -27,11 +27,25 @@ pub trait Params: Clone + Debug + Default + Send + Sync + 'static {
     /// Every parameter, in order of declaration.
     const FIELDS: &'static [Field];
 
-    /// Sets a field that is known to exist, to a value that is known to be within its limits.
+    /// Sets a field that is known to exist, to a value that is known to be within its limits; a
+    /// [`Choice`], to the one with that index.
     fn set(&mut self, name: &str, value: u64);
 
-    /// The value of a field that is known to exist.
+    /// The value of a field that is known to exist; of a [`Choice`], its index.
     fn get(&self, name: &str) -> u64;
+}
+
+/// What a parameter that takes words can be; declared with [`choices!`](crate::choices).
+pub trait Choice: Copy + Debug + Eq + Send + Sync + 'static {
+    /// Every choice, in order of declaration.
+    const ALL: &'static [Self];
+    /// Their names, as in `--set design.overflow=NAME`.
+    const NAMES: &'static [&'static str];
+
+    /// The choice with an index, which is what [`Params::get`] returns, and known to be in range.
+    fn of(index: u64) -> Self {
+        Self::ALL[index as usize]
+    }
 }
 
 /// A set of rules that a design obeys; a test switches one off and sees the checker catch it.
@@ -130,22 +144,48 @@ impl<A: Rules, B: Rules> Rules for Both<A, B> {
     }
 }
 
+/// Declares what parameters that take words can be: enums, each value with the word for it on the
+/// command line, in the order in which users see them.
+#[macro_export]
+macro_rules! choices {
+    ($($(#[doc = $about:literal])+ $vis:vis enum $Choice:ident {
+        $($(#[doc = $doc:literal])* $Value:ident = $name:literal),+ $(,)?
+    })+) => {$(
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $Choice {
+            $(
+                $(#[doc = $doc])*
+                #[doc = concat!("\n\nOn the command line: `", $name, "`.")]
+                $Value,
+            )+
+        }
+
+        impl $crate::params::Choice for $Choice {
+            const ALL: &'static [Self] = &[$($Choice::$Value,)+];
+            const NAMES: &'static [&'static str] = &[$($name,)+];
+        }
+    )+};
+}
+
 /// Declares a struct of parameters: `name = default in limits;` for a number, with `, tight [4, 1]`
-/// before the semicolon if it sizes something ([`Field::tight`]), and
-/// `name = "default" of ["one", "other"];` for a choice (kept as the index of the chosen name).
+/// before the semicolon if it sizes something ([`Field::tight`]), and `name: Choice = Default;` for
+/// one that takes words, with an enum that [`choices!`](crate::choices) declares.
 #[macro_export]
 macro_rules! params {
     ($(#[doc = $about:literal])* $vis:vis struct $Params:ident {
         $($(#[doc = $doc:literal])+
-        $name:ident = $default:literal $kind:tt $limits:expr $(, tight $tight:expr)?;)*
+        $name:ident $(: $Choice:ty)? = $default:tt $(in $limits:expr)? $(, tight $tight:expr)?;)*
     }) => {
         $(#[doc = $about])*
         #[derive(Clone, Debug)]
-        $vis struct $Params { $($(#[doc = $doc])+ pub $name: u64,)* }
+        $vis struct $Params {
+            $($(#[doc = $doc])+ pub $name: $crate::params!(@type $($Choice)?),)*
+        }
 
         impl Default for $Params {
             fn default() -> Self {
-                $Params { $($name: $crate::params!(@default $default $kind $limits),)* }
+                $Params { $($name: $crate::params!(@default $name $default $($Choice)?),)* }
             }
         }
 
@@ -153,35 +193,51 @@ macro_rules! params {
             const FIELDS: &'static [$crate::params::Field] = &[$($crate::params::Field {
                 name: stringify!($name),
                 doc: concat!($($doc),+),
-                default: $crate::params!(@default $default $kind $limits),
-                limits: $crate::params!(@limits $kind $limits),
-                choices: $crate::params!(@choices $kind $limits),
+                default: $crate::params!(
+                    @index $crate::params!(@default $name $default $($Choice)?); $($Choice)?
+                ),
+                limits: $crate::params!(@limits $name $(in $limits)? $(of $Choice)?),
+                choices: $crate::params!(@names $($Choice)?),
                 tight: $crate::params!(@tight $($tight)?),
             },)*];
             fn set(&mut self, name: &str, _value: u64) {
                 match name {
-                    $(stringify!($name) => self.$name = _value,)*
+                    $(stringify!($name) => {
+                        self.$name = $crate::params!(@value _value $($Choice)?);
+                    })*
                     _ => unreachable!("{name} is not a parameter"),
                 }
             }
             fn get(&self, name: &str) -> u64 {
                 match name {
-                    $(stringify!($name) => self.$name,)*
+                    $(stringify!($name) => $crate::params!(@index self.$name; $($Choice)?),)*
                     _ => unreachable!("{name} is not a parameter"),
                 }
             }
         }
     };
-    (@default $default:literal in $limits:expr) => { $default };
-    (@default $default:literal of $choices:expr) => {
-        $crate::params::index_of(&$choices, $default)
+    // Each twice: of a number, and of a choice.
+    (@type) => { u64 };
+    (@type $Choice:ty) => { $Choice };
+    (@default $name:ident $default:literal) => { $default };
+    (@default $name:ident $Default:ident $Choice:ty) => { <$Choice>::$Default };
+    (@index $value:expr;) => { $value };
+    (@index $value:expr; $Choice:ty) => { $value as u64 };
+    (@value $index:ident) => { $index };
+    (@value $index:ident $Choice:ty) => { <$Choice as $crate::params::Choice>::of($index) };
+    (@limits $name:ident in $limits:expr) => { $limits };
+    (@limits $name:ident of $Choice:ty) => {
+        0..=<$Choice as $crate::params::Choice>::ALL.len() as u64 - 1
     };
-    (@limits in $limits:expr) => { $limits };
-    (@limits of $choices:expr) => { 0..=($choices.len() as u64 - 1) };
+    (@names) => { &[] };
+    (@names $Choice:ty) => { <$Choice as $crate::params::Choice>::NAMES };
     (@tight) => { &[] };
     (@tight $tight:expr) => { &$tight };
-    (@choices in $limits:expr) => { &[] };
-    (@choices of $choices:expr) => { &$choices };
+    (@$rule:ident $name:ident $($wrong:tt)*) => {
+        compile_error!(concat!(
+            "`", stringify!($name), "` is neither `name = 20 in 1..=4096` nor `name: Enum = Value`"
+        ))
+    };
 }
 
 /// Declares a struct of rules, all of them on by default.
@@ -241,39 +297,6 @@ macro_rules! counters {
 const NO_FIELD: Field =
     Field { name: "", doc: "", default: 0, limits: 0..=0, choices: &[], tight: &[] };
 
-/// The place of `name` in `names`; used at compile time by [`params!`].
-pub const fn index_of(names: &[&str], name: &str) -> u64 {
-    let mut index = 0;
-    while index < names.len() {
-        if equal(names[index].as_bytes(), name.as_bytes()) {
-            return index as u64;
-        }
-        index += 1;
-    }
-    panic!("the default is not among the choices")
-}
-
-/// Returns the value of a parameter that the name of one of its choices stands for. In a constant,
-/// a name that is not among them does not compile, and the order of the choices does not matter.
-///
-/// # Panics
-/// When the parameters have no such field, or the field has no such choice.
-pub const fn choice<P: Params>(field: &str, name: &str) -> u64 {
-    let mut index = 0;
-    while index < P::FIELDS.len() {
-        let Field { name: own, choices, .. } = &P::FIELDS[index];
-        let mut value = 0;
-        while equal(own.as_bytes(), field.as_bytes()) && value < choices.len() {
-            if equal(choices[value].as_bytes(), name.as_bytes()) {
-                return value as u64;
-            }
-            value += 1;
-        }
-        index += 1;
-    }
-    panic!("no parameter has such a choice")
-}
-
 const fn equal(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
         return false;
@@ -290,7 +313,17 @@ const fn equal(left: &[u8], right: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Both, Params as _, Rules as _, choice};
+    use super::{Both, Choice as _, Params as _, Rules as _};
+
+    choices! {
+        /// Kinds of nothing.
+        pub enum Mode {
+            /// The largest.
+            Pages = "pages",
+            Lines = "lines",
+            Words = "single-words",
+        }
+    }
 
     params! {
         /// Parameters of nothing.
@@ -298,7 +331,7 @@ mod tests {
             /// How many.
             entries = 20 in 1..=4096, tight [4, 1];
             /// How.
-            mode = "lines" of ["pages", "lines", "words"];
+            mode: Mode = Lines;
         }
     }
 
@@ -313,21 +346,22 @@ mod tests {
     #[test]
     fn parameters_are_known_by_name() {
         let mut sizes = Sizes::default();
-        assert_eq!((sizes.entries, sizes.mode), (20, 1));
+        assert_eq!(sizes.entries, 20);
         sizes.set("entries", 7);
         assert_eq!(sizes.get("entries"), 7);
-        assert_eq!(Sizes::FIELDS[1].choices, ["pages", "lines", "words"]);
-        assert_eq!(Sizes::FIELDS[1].limits, 0..=2);
         assert_eq!(Sizes::FIELDS.iter().map(|field| field.tight.len()).collect::<Vec<_>>(), [2, 0]);
     }
 
     #[test]
-    fn a_choice_is_known_by_its_name() {
-        const WORDS: u64 = choice::<Sizes>("mode", "words");
-        assert_eq!((WORDS, choice::<Sizes>("mode", "pages")), (2, 0));
-        for (field, name) in [("mode", "bytes"), ("entries", "words"), ("modes", "words")] {
-            std::panic::catch_unwind(|| choice::<Sizes>(field, name)).expect_err(name);
-        }
+    fn a_choice_is_a_number_to_those_who_do_not_know_its_type() {
+        let mut sizes = Sizes::default();
+        assert_eq!((sizes.mode, sizes.get("mode")), (Mode::Lines, 1));
+        sizes.set("mode", 2);
+        assert_eq!((sizes.mode, sizes.get("mode")), (Mode::Words, 2));
+        assert_eq!(Mode::of(0), Mode::Pages);
+        let mode = &Sizes::FIELDS[1];
+        assert_eq!((mode.default, mode.choices), (1, &["pages", "lines", "single-words"][..]));
+        assert_eq!(mode.limits, 0..=2);
     }
 
     params! {
@@ -357,7 +391,7 @@ mod tests {
         let mut params = Params::default();
         params.set("speed", 7);
         params.set("mode", 0);
-        assert_eq!((params.first.mode, params.second.speed), (0, 7));
+        assert_eq!((params.first.mode, params.second.speed), (Mode::Pages, 7));
         assert_eq!((params.get("entries"), params.get("speed")), (20, 7));
     }
 

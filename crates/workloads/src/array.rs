@@ -17,7 +17,7 @@ use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, 
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{OPERATION_WORK, Plan, check_multiple_of_8, locked, padding, shared_params};
-use crate::rng::{Keys, Random};
+use crate::rng::{KeyDistribution, Keys, Random};
 use crate::walk::Walk;
 
 shared_params! {
@@ -25,7 +25,7 @@ shared_params! {
     pub struct ArrayParams {
         /// How elements are drawn: uniformly, 80 % of them from 15 % of the array (hot: what SSP-19
         /// calls Zipf), or by YCSB's power law, scattered (zipf).
-        distribution = "uniform" of Keys::NAMES;
+        distribution: KeyDistribution = Uniform;
         /// Bytes of an element, a multiple of 8 (Silo-23: 64; SSP-19: 8).
         element = 64 in 8..=4096;
         /// Swaps of a transaction (ours: write sets of any size; papers have one).

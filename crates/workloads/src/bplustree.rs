@@ -37,7 +37,17 @@ keyed_params! {
         order = 64 in 4..=256;
         /// Whether a delete merges nodes that become less than half full (merge), or leaves them,
         /// even empty (lazy).
-        delete = "merge" of ["merge", "lazy"];
+        delete: Delete = Merge;
+    }
+}
+
+model::choices! {
+    /// What a delete does with nodes that become less than half full.
+    pub enum Delete {
+        /// It merges them.
+        Merge = "merge",
+        /// It leaves them.
+        Lazy = "lazy",
     }
 }
 
@@ -64,7 +74,7 @@ impl Structure for Map {
         pm: &mut Pm<'_>,
         heap: &mut Heap,
     ) -> Step<Map> {
-        let tree = Tree::new(params.order, params.delete == 0, pm, heap)?;
+        let tree = Tree::new(params.order, params.delete == Delete::Merge, pm, heap)?;
         Ok(Map { tree, values: Values::of(params) })
     }
 

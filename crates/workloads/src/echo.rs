@@ -30,6 +30,7 @@ use model::workload::{
     About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
 };
 
+use crate::choices::Sharing;
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
     COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, Supply, Values, check_multiple_of_8, locked,
@@ -79,7 +80,7 @@ model::params! {
         items = 0 in 0..=1_000_000_000;
         /// Whether all cores merge into one master store behind one lock, or each has a store of
         /// its own and takes no lock.
-        shared = "shared" of ["private", "shared"];
+        shared: Sharing = Shared;
         /// Bytes of a key, a multiple of 8.
         key = 128 in 8..=4096;
         /// Bytes of a value, a multiple of 8.
@@ -122,7 +123,7 @@ impl Declared for Echo {
         check_multiple_of_8(params, "key")?;
         check_multiple_of_8(params, "value")?;
         let items = if params.items == 0 { site.items.min(ITEMS_MAX) } else { params.items };
-        let plan = Plan::new(items, params.shared == 1, site);
+        let plan = Plan::new(items, params.shared, site);
         let supplies = Supply::of_site(site, Alignment::Auto);
         let (params, added) = (params.clone(), vec![0; supplies.len()]);
         Ok(Echo { params, plan, supplies, stores: Vec::new(), added })

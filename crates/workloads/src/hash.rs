@@ -33,8 +33,13 @@ keyed_params! {
         buckets = 0 in 0..=1 << 32;
         /// Whether bucket heads lie a word or a line apart (a line: SSP-19's three lines and three
         /// pages for each operation).
-        bucket = "word" of ["word", "line"];
+        bucket: Bucket = Word;
     }
+}
+
+model::choices! {
+    /// How far bucket heads lie apart.
+    pub enum Bucket { Word = "word", Line = "line" }
 }
 
 /// One hash table.
@@ -169,7 +174,10 @@ impl Structure for Table {
 
     fn create(params: &HashParams, items: u64, pm: &mut Pm<'_>, heap: &mut Heap) -> Step<Table> {
         let buckets = if params.buckets == 0 { items } else { params.buckets };
-        let stride = if params.bucket == 1 { LINE_BYTES } else { WORD_BYTES };
+        let stride = match params.bucket {
+            Bucket::Word => WORD_BYTES,
+            Bucket::Line => LINE_BYTES,
+        };
         Table::new(buckets.next_power_of_two(), stride, Values::of(params), pm, heap)
     }
 

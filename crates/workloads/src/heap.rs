@@ -22,30 +22,19 @@ const SLAB_BYTES: u64 = 4096;
 /// The grain of blocks that are not aligned to lines, as in common allocators.
 pub const GRAIN_BYTES: u64 = 16;
 
-/// The alignment of blocks: the accepted values of the parameter `alignment`, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alignment {
-    /// Blocks of a line or more at lines, smaller ones at 16 bytes.
-    Auto,
-    /// Every block at 16 bytes.
-    Packed,
-    /// Every block at a line, alone in its lines.
-    Line,
+model::choices! {
+    /// The alignment of blocks.
+    pub enum Alignment {
+        /// Blocks of a line or more at lines, smaller ones at 16 bytes.
+        Auto = "auto",
+        /// Every block at 16 bytes.
+        Packed = "packed",
+        /// Every block at a line, alone in its lines.
+        Line = "line",
+    }
 }
 
 impl Alignment {
-    /// The names, as on the command line.
-    pub const NAMES: [&'static str; 3] = ["auto", "packed", "line"];
-
-    /// The alignment that a parameter's value means.
-    pub fn of(choice: u64) -> Alignment {
-        match choice {
-            0 => Alignment::Auto,
-            1 => Alignment::Packed,
-            _ => Alignment::Line,
-        }
-    }
-
     fn grain(self, bytes: u64) -> u64 {
         match self {
             Alignment::Line => LINE_BYTES,

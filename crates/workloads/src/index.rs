@@ -15,6 +15,11 @@ use crate::slots::Slots;
 use crate::walk::Walk;
 use crate::{bplustree, btree};
 
+model::choices! {
+    /// The index of a table.
+    pub enum Index { Hash = "hash", BTree = "btree", BPlusTree = "bplustree", Array = "array" }
+}
+
 /// The kind of a table's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -35,16 +40,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The names, as on the command line.
-    pub const NAMES: [&'static str; 4] = ["hash", "btree", "bplustree", "array"];
-
-    /// The kind that a parameter's value means.
-    pub fn of(choice: u64, order: u64) -> Kind {
-        match choice {
-            0 => Kind::Hash,
-            1 => Kind::BTree { order },
-            2 => Kind::BPlusTree { order },
-            _ => Kind::Array,
+    /// The kind that an index is, with trees of an order.
+    pub fn of(index: Index, order: u64) -> Kind {
+        match index {
+            Index::Hash => Kind::Hash,
+            Index::BTree => Kind::BTree { order },
+            Index::BPlusTree => Kind::BPlusTree { order },
+            Index::Array => Kind::Array,
         }
     }
 }

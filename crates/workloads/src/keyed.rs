@@ -5,15 +5,16 @@
 use std::ops::Range;
 
 use model::image::Image;
-use model::params::Params;
+use model::params::{Choice as _, Params};
 use model::units::{CoreId, LINE_BYTES, WORD_BYTES};
 use model::workload::{
     About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
 };
 
+use crate::choices::Sharing;
 use crate::heap::{Alignment, Heap};
 use crate::marks::{Marks, publish};
-use crate::rng::{Keys, Random, mix};
+use crate::rng::{KeyDistribution, Keys, Random, mix};
 use crate::walk::Walk;
 
 /// Instructions of one operation beside those of its search: the call, the arguments, the draw
@@ -35,7 +36,7 @@ macro_rules! shared_params {
                 /// Whether each core has a structure of its own and takes no lock, or all use one
                 /// behind a lock, taken before the transaction and released after its commit. In
                 /// `sps` and `ycsb` there are many locks, each of a part of the structure.
-                shared = "private" of ["private", "shared"];
+                shared: $crate::choices::Sharing = Private;
                 $($more)*
             }
         }
@@ -50,30 +51,43 @@ macro_rules! keyed_params {
             $vis struct $Params {
                 /// How keys are drawn: uniformly, 80 % of the operations on 15 % of the keys (hot:
                 /// what SSP-19 calls Zipf), or by YCSB's power law, scattered (zipf).
-                distribution = "uniform" of $crate::rng::Keys::NAMES;
+                distribution: $crate::rng::KeyDistribution = Uniform;
                 /// Bytes of a value, a multiple of 8 (Silo-23: 64; SSP-19: 8).
                 value = 64 in 8..=4096;
                 /// What follows the first word of a value, a stamp: words that follow from its key
                 /// and its stamp (distinct), or words that all values share, as the elements of
                 /// `array` do (padded: of 64 bytes, Janus-19's array, queue and hash table set 8).
-                contents = "distinct" of $crate::keyed::Values::CONTENTS;
+                contents: $crate::keyed::Contents = Distinct;
                 /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
-                alignment = "auto" of $crate::heap::Alignment::NAMES;
+                alignment: $crate::heap::Alignment = Auto;
                 /// Operations of a transaction (ours: write sets of any size; papers have one).
                 operations = 1 in 1..=4096;
                 /// Whether the allocator's metadata are rebuilt after a failure from what the roots
                 /// reach (volatile), or are a bitmap in persistent memory that a transaction
                 /// changes with its blocks (logged, as in Mnemosyne and PMDK).
-                alloc_meta = "volatile" of ["volatile", "logged"];
+                alloc_meta: $crate::choices::AllocMeta = Volatile;
                 /// Whether the root record has the number of items, which every insert and delete
                 /// changes.
-                count = "none" of ["none", "stored"];
+                count: $crate::keyed::Count = None;
                 $($more)*
             }
         }
     };
 }
 pub(crate) use {keyed_params, shared_params};
+
+model::choices! {
+    /// What follows the first word of a value, its stamp.
+    pub enum Contents {
+        /// Words that follow from its key and its stamp.
+        Distinct = "distinct",
+        /// Words that all values share.
+        Padded = "padded",
+    }
+
+    /// Whether the root record of a structure has the number of its items.
+    pub enum Count { None = "none", Stored = "stored" }
+}
 
 /// The structures, and the cores that use each.
 #[derive(Clone, Debug)]
@@ -90,16 +104,19 @@ pub struct Plan {
 
 impl Plan {
     /// The plan that the parameters `items` and `shared` make for a site.
-    pub fn new(items: u64, shared: bool, site: &Site) -> Plan {
+    pub fn new(items: u64, sharing: Sharing, site: &Site) -> Plan {
         let items = if items == 0 { site.items } else { items };
-        let structures = if shared { 1 } else { site.cores };
+        let (structures, lock) = match sharing {
+            Sharing::Private => (site.cores, None),
+            Sharing::Shared => (1, Some(LockId(0))),
+        };
         let items = (items / u64::from(structures)).max(1);
-        Plan { site: site.clone(), structures, items, lock: shared.then_some(LockId(0)) }
+        Plan { site: site.clone(), structures, items, lock }
     }
 
     /// The plan of parameters declared with `shared_params`.
     pub fn of(params: &impl Params, site: &Site) -> Plan {
-        Plan::new(params.get("items"), params.get("shared") == 1, site)
+        Plan::new(params.get("items"), Sharing::of(params.get("shared")), site)
     }
 
     /// The structure that a core uses.
@@ -206,29 +223,26 @@ impl Stamps {
 pub struct Values {
     /// Bytes of a value, a multiple of 8.
     pub bytes: u64,
-    is_padded: bool,
+    contents: Contents,
 }
 
 impl Values {
-    /// The names of the contents behind the stamp, as on the command line.
-    pub const CONTENTS: &[&str] = &["distinct", "padded"];
-
     /// Returns values whose words follow from key and stamp, so that a check finds a partly written
     /// value.
     pub fn distinct(bytes: u64) -> Values {
-        Values { bytes, is_padded: false }
+        Values { bytes, contents: Contents::Distinct }
     }
 
     /// The values that the parameters `value` and `contents` ask for.
     pub fn of(params: &impl Params) -> Values {
-        Values { bytes: params.get("value"), is_padded: params.get("contents") == 1 }
+        Values { bytes: params.get("value"), contents: Contents::of(params.get("contents")) }
     }
 
     fn word(self, key: u64, stamp: u64, index: u64) -> u64 {
-        match index {
-            0 => stamp,
-            _ if self.is_padded => padding(index),
-            _ => mix(mix(key) ^ stamp.wrapping_add(index << 32)),
+        match (index, self.contents) {
+            (0, _) => stamp,
+            (_, Contents::Padded) => padding(index),
+            (_, Contents::Distinct) => mix(mix(key) ^ stamp.wrapping_add(index << 32)),
         }
     }
 
@@ -367,7 +381,7 @@ impl<S: Structure> Declared for Toggled<S> {
         check_multiple_of_8(params, "value")?;
         let plan = Plan::of(params, site);
         let (marks, heaps) = Marks::asked(params, site);
-        let metadata = Metadata { marks, counts: params.get("count") == 1 };
+        let metadata = Metadata { marks, counts: Count::of(params.get("count")) == Count::Stored };
         let (params, supplies, structures) = (params.clone(), Supply::over(heaps), Vec::new());
         Ok(Toggled { params, plan, metadata, supplies, structures })
     }
@@ -387,7 +401,7 @@ impl<S: Structure> Workload for Toggled<S> {
             heap,
             stamps,
             random: self.plan.random(core, S::ABOUT.name),
-            keys: Keys::of(self.params.get("distribution"), key_space),
+            keys: Keys::of(KeyDistribution::of(self.params.get("distribution")), key_space),
             operations: self.params.get("operations"),
             lock: self.plan.lock,
         }))

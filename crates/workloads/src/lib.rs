@@ -4,6 +4,7 @@
 //! been drawn before the measured region.
 
 // The modules that workloads share, in the order in which to read them.
+pub mod choices;
 pub mod rng;
 pub mod spelling;
 pub mod heap;

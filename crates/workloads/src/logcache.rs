@@ -34,6 +34,7 @@ use model::image::Image;
 use model::units::{CoreId, DRAM_BASE, LINE_BYTES, WORD_BYTES};
 use model::workload::{About, Declared, Flush, Pm, Program, Ptr, Site, Step, Stop, Workload};
 
+use crate::choices::Memory;
 use crate::rng::mix;
 use crate::walk::Walk;
 
@@ -57,25 +58,22 @@ model::params! {
     pub struct LogCacheParams {
         /// How an entry is written: through the caches (the paper's), with a flush behind it, or
         /// past them, in parts of a line or by the line. Names as of `indelible native logging`.
-        variant = "cached+clwb" of [
-            "cached", "cached+clwb", "cached+clflushopt", "cached+clflush", "movnti4", "movnti8",
-            "movdiri", "nt32", "nt64", "movdir64b"
-        ];
+        variant: Variant = CachedClwb;
         /// Entries before a fence.
-        entries_per_fence = "1" of ["1", "2", "4", "8", "16"];
+        entries_per_fence: Group = G1;
         /// What comes between log and array: a fence that waits for what was written back, or
         /// nothing.
-        fence = "sfence" of ["sfence", "none"];
+        fence: Fence = Sfence;
         /// Whether the new value is logged or the old one.
-        logging = "redo" of ["redo", "undo"];
+        logging: Logging = Redo;
         /// Whether the log is twice the array, or 128 KiB that are written again and again.
-        log = "linear" of ["linear", "circular"];
+        log: LogShape = Linear;
         /// Where the log lies.
-        log_in = "pm" of ["pm", "dram"];
+        log_in: Memory = Pm;
         /// Where the array lies.
-        array_in = "pm" of ["pm", "dram"];
+        array_in: Memory = Pm;
         /// Whether the array's lines are written back, too.
-        array_writes = "cached" of ["cached", "flushed"];
+        array_writes: ArrayWrites = Cached;
         /// Elements of 4 bytes, over all cores; 0 means as many as the machine says. The paper's
         /// array of 8 MiB has 2,097,152.
         items = 0 in 0..=1_000_000_000;
@@ -83,7 +81,56 @@ model::params! {
         work = 6 in 0..=100_000;
         /// What the check demands of a power failure: values that the program made, or also that
         /// the log holds the entry of every element that was stored to.
-        verify = "values" of ["values", "order"];
+        verify: Verify = Values;
+    }
+}
+
+model::choices! {
+    /// How an entry is written: `cached` through the caches, the others past them.
+    pub enum Variant {
+        Cached = "cached",
+        CachedClwb = "cached+clwb",
+        CachedClflushopt = "cached+clflushopt",
+        CachedClflush = "cached+clflush",
+        Movnti4 = "movnti4",
+        Movnti8 = "movnti8",
+        Movdiri = "movdiri",
+        Nt32 = "nt32",
+        Nt64 = "nt64",
+        Movdir64b = "movdir64b",
+    }
+
+    /// Entries before a fence.
+    pub enum Group { G1 = "1", G2 = "2", G4 = "4", G8 = "8", G16 = "16" }
+
+    /// What comes between log and array.
+    pub enum Fence { Sfence = "sfence", None = "none" }
+
+    /// Which value of an element is logged.
+    pub enum Logging {
+        /// The new one.
+        Redo = "redo",
+        /// The old one.
+        Undo = "undo",
+    }
+
+    /// The extent of the log.
+    pub enum LogShape {
+        /// Twice the array.
+        Linear = "linear",
+        /// 128 KiB that are written again and again.
+        Circular = "circular",
+    }
+
+    /// Whether the array's lines are written back.
+    pub enum ArrayWrites { Cached = "cached", Flushed = "flushed" }
+
+    /// What the check demands.
+    pub enum Verify {
+        /// Values that the program made.
+        Values = "values",
+        /// Also that the log has the entry of every element that was stored to.
+        Order = "order",
     }
 }
 
@@ -127,9 +174,9 @@ impl Workload for LogCache {
     fn program(&self, core: CoreId) -> Step<Box<dyn Program>> {
         let part = self.parts[usize::from(core.0)].clone();
         Ok(Box::new(Logger {
-            variant: Variant::of(self.params.variant),
-            fences: self.params.fence == 0,
-            flushes_array: self.params.array_writes == 1,
+            way: self.params.variant.way(),
+            fences: self.params.fence == Fence::Sfence,
+            flushes_array: self.params.array_writes == ArrayWrites::Flushed,
             work: self.params.work,
             next: 0,
             part,
@@ -138,7 +185,7 @@ impl Workload for LogCache {
 
     fn check(&self, image: &Image<'_>) -> Result<(), String> {
         for (core, part) in self.parts.iter().enumerate() {
-            part.check(image, self.params.verify == 1)
+            part.check(image, self.params.verify)
                 .map_err(|error| format!("core {core}: {error}"))?;
         }
         Ok(())
@@ -147,7 +194,7 @@ impl Workload for LogCache {
 
 /// The way in which an entry is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Variant {
+enum Way {
     Cached(Option<Flush>),
     /// Past the caches, with so many instructions beside the store.
     Word(u64),
@@ -156,16 +203,28 @@ enum Variant {
 }
 
 impl Variant {
-    fn of(choice: u64) -> Variant {
-        match choice {
-            0 => Variant::Cached(None),
-            1 => Variant::Cached(Some(Flush::WriteBack)),
-            2 => Variant::Cached(Some(Flush::Evict)),
-            3 => Variant::Cached(Some(Flush::EvictInOrder)),
-            4 => Variant::Word(1),
-            5 | 6 => Variant::Word(0),
-            7 => Variant::Line(4),
-            _ => Variant::Line(8),
+    fn way(self) -> Way {
+        match self {
+            Variant::Cached => Way::Cached(None),
+            Variant::CachedClwb => Way::Cached(Some(Flush::WriteBack)),
+            Variant::CachedClflushopt => Way::Cached(Some(Flush::Evict)),
+            Variant::CachedClflush => Way::Cached(Some(Flush::EvictInOrder)),
+            Variant::Movnti4 => Way::Word(1),
+            Variant::Movnti8 | Variant::Movdiri => Way::Word(0),
+            Variant::Nt32 => Way::Line(4),
+            Variant::Nt64 | Variant::Movdir64b => Way::Line(8),
+        }
+    }
+}
+
+impl Group {
+    fn entries(self) -> u64 {
+        match self {
+            Group::G1 => 1,
+            Group::G2 => 2,
+            Group::G4 => 4,
+            Group::G8 => 8,
+            Group::G16 => 16,
         }
     }
 }
@@ -191,18 +250,18 @@ impl Part {
     fn new(params: &LogCacheParams, site: &Site, core: CoreId) -> Step<Part> {
         let asked = if params.items == 0 { site.items } else { params.items };
         let items = (asked / u64::from(site.cores)).next_multiple_of(GRAIN).max(GRAIN);
-        let circular = params.log == 1;
+        let circular = params.log == LogShape::Circular;
         // The number of slots is a power of two and divides the items, so that a slot determines
         // the elements whose entries go there.
         let slots = if circular { (CIRCULAR_BYTES / ENTRY).min(1 << items.ilog2()) } else { items };
         let items = items / slots * slots;
-        let group = 1 << params.entries_per_fence;
+        let group = params.entries_per_fence.entries();
         let (array_bytes, log_bytes) = (items * ELEMENT, slots * ENTRY);
         let room = site.part(core);
         let first = room.start.next_multiple_of(LINE_BYTES);
         // Other programs have their locks at this place; this one has none.
         let volatile = DRAM_BASE + u64::from(core.0) * (array_bytes + log_bytes);
-        let (array_in_pm, log_in_pm) = (params.array_in == 0, params.log_in == 0);
+        let (array_in_pm, log_in_pm) = (params.array_in == Memory::Pm, params.log_in == Memory::Pm);
         let in_pm = u64::from(array_in_pm) * array_bytes + u64::from(log_in_pm) * log_bytes;
         let free = room.end.saturating_sub(first);
         if in_pm > free {
@@ -216,8 +275,8 @@ impl Part {
             log: if log_in_pm { after } else { volatile + array_bytes },
             slots,
             group,
-            padded: matches!(Variant::of(params.variant), Variant::Line(_)) && group < LINE_ENTRIES,
-            undo: params.logging == 1,
+            padded: matches!(params.variant.way(), Way::Line(_)) && group < LINE_ENTRIES,
+            undo: params.logging == Logging::Undo,
         })
     }
 
@@ -244,7 +303,7 @@ impl Part {
         (entry % self.items, entry / self.items + 1, slot % self.slots)
     }
 
-    fn check(&self, image: &Image<'_>, order: bool) -> Result<(), String> {
+    fn check(&self, image: &Image<'_>, verify: Verify) -> Result<(), String> {
         let (in_pm, logged) = (self.array < DRAM_BASE, self.log < DRAM_BASE);
         let mut log = Vec::new();
         if logged {
@@ -267,7 +326,7 @@ impl Part {
             if value != self.value(index, u64::from(value)) {
                 return Err(format!("element {index} is {value:#x}, which nobody stored"));
             }
-            if order && logged {
+            if verify == Verify::Order && logged {
                 self.check_logged(index, u64::from(value) % PASSES, &log)?;
             }
         }
@@ -340,7 +399,7 @@ enum Slot {
 /// The program of one core.
 struct Logger {
     part: Part,
-    variant: Variant,
+    way: Way,
     fences: bool,
     flushes_array: bool,
     work: u64,
@@ -394,16 +453,16 @@ impl Logger {
     fn append(&self, pm: &mut Pm<'_>, slot: u64, key: u32, value: u32, line: &mut [u64]) {
         let at = Ptr::to(self.part.log + slot * ENTRY);
         let word = u64::from(key) | u64::from(value) << 32;
-        match self.variant {
-            Variant::Cached(_) => {
+        match self.way {
+            Way::Cached(_) => {
                 pm.store_bytes(at, &key.to_le_bytes());
                 pm.store_bytes(at.plus(4), &value.to_le_bytes());
             }
-            Variant::Word(more) => {
+            Way::Word(more) => {
                 pm.work(more);
                 pm.store_past_caches(at, word);
             }
-            Variant::Line(_) => {
+            Way::Line(_) => {
                 // Gathered in a line that the first level holds.
                 pm.work(1);
                 line[(slot % LINE_ENTRIES) as usize] = word;
@@ -413,7 +472,7 @@ impl Logger {
 
     /// Writes the line of a slot, if lines are written.
     fn write_line(&self, pm: &mut Pm<'_>, slot: u64, line: &mut [u64]) {
-        let Variant::Line(words) = self.variant else { return };
+        let Way::Line(words) = self.way else { return };
         let at = Ptr::to(self.part.log + slot / LINE_ENTRIES * LINE_BYTES);
         for (place, part) in (0..).step_by(words).zip(line.chunks(words)) {
             pm.store_words_past_caches(at.plus(place * ENTRY), part);
@@ -423,7 +482,7 @@ impl Logger {
 
     /// Writes back the lines of the group whose last entry is in the slot `last`.
     fn flush_log(&self, pm: &mut Pm<'_>, last: u64) {
-        let Variant::Cached(Some(how)) = self.variant else { return };
+        let Way::Cached(Some(how)) = self.way else { return };
         let lines = (self.part.group * ENTRY).div_ceil(LINE_BYTES);
         let last = self.part.log + last / LINE_ENTRIES * LINE_BYTES;
         for line in (0..lines).rev() {
@@ -433,8 +492,8 @@ impl Logger {
 
     /// Returns the flush of the array: that of the log if it has one, or `clwb`.
     fn array_flush(&self) -> Flush {
-        match self.variant {
-            Variant::Cached(Some(how)) => how,
+        match self.way {
+            Way::Cached(Some(how)) => how,
             _ => Flush::WriteBack,
         }
     }

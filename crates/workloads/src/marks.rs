@@ -13,10 +13,11 @@
 use std::ops::Range;
 
 use model::image::Image;
-use model::params::Params;
+use model::params::{Choice as _, Params};
 use model::units::{CoreId, LINE_BYTES, Line, WORD_BYTES, bits};
 use model::workload::{Pm, Ptr, Site};
 
+use crate::choices::AllocMeta;
 use crate::heap::{Alignment, GRAIN_BYTES, Heap};
 
 /// Instructions of a mark: the place in the bitmap, and the bit. Ours.
@@ -60,7 +61,7 @@ impl Marks {
     /// for logged metadata.
     pub fn asked(params: &impl Params, site: &Site) -> (Option<Marks>, Vec<Heap>) {
         let alignment = Alignment::of(params.get("alignment"));
-        if params.get("alloc_meta") == 0 {
+        if AllocMeta::of(params.get("alloc_meta")) == AllocMeta::Volatile {
             return (None, Heap::of_site(site, alignment));
         }
         let marks = Marks::new(site);

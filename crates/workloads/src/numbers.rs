@@ -85,17 +85,18 @@ fn sharers(plan: &Plan) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choices::Sharing;
     use model::workload::Site;
 
-    fn plan(shared: bool) -> Plan {
+    fn plan(sharing: Sharing) -> Plan {
         let site =
             Site { cores: 3, seed: 1, heap: 0..1 << 20, items: 12, script: None, checker: None };
-        Plan::new(0, shared, &site)
+        Plan::new(0, sharing, &site)
     }
 
     #[test]
     fn cores_add_numbers_that_no_other_core_adds() {
-        let plan = plan(true);
+        let plan = plan(Sharing::Shared);
         let mut all: Vec<u64> = (0..12).collect();
         for (core, count) in [(0, 2), (1, 5), (2, 0)] {
             let mut numbers = Numbers::of(&plan, CoreId(core), 0);
@@ -117,7 +118,8 @@ mod tests {
         ];
         for (found, expect) in cases {
             let mut added = vec![0; 3];
-            let error = Numbers::check(&plan(false), 1, "key", found.to_vec(), &mut added);
+            let error =
+                Numbers::check(&plan(Sharing::Private), 1, "key", found.to_vec(), &mut added);
             assert_eq!(error.expect_err("wrong"), expect);
         }
     }

@@ -15,10 +15,11 @@
 //! business.
 
 use model::image::Image;
-use model::params::Params;
+use model::params::{Choice as _, Params};
 use model::units::{CoreId, LINE_BYTES};
 use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Workload};
 
+use crate::choices::Sharing;
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
     OPERATION_WORK, Plan, Seen, Stamps, Supply, Values, check_multiple_of_8, locked,
@@ -51,16 +52,16 @@ macro_rules! map_params {
                 items = 0 in 0..=1_000_000_000;
                 /// Whether all cores use one map behind one lock, as in pmembench, or each has a
                 /// map of its own and takes no lock.
-                shared = "shared" of ["private", "shared"];
+                shared: $crate::choices::Sharing = Shared;
                 /// Bytes of the object that is allocated for a key and filled, a multiple of 8; 0
                 /// means none, as WHISPER runs it.
                 value = 0 in 0..=4096;
                 /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
-                alignment = "auto" of $crate::heap::Alignment::NAMES;
+                alignment: $crate::heap::Alignment = Auto;
                 /// Whether the allocator's metadata are a bitmap in persistent memory that a
                 /// transaction changes with its blocks (logged, as in PMDK), or are rebuilt after a
                 /// failure from what the roots reach (volatile).
-                alloc_meta = "logged" of ["volatile", "logged"];
+                alloc_meta: $crate::choices::AllocMeta = Logged;
                 $($more)*
             }
         }
@@ -157,7 +158,7 @@ impl<M: Map> Declared for Inserted<M> {
         check_multiple_of_8(params, "value")?;
         let items = params.get("items");
         let items = if items == 0 { site.items.min(ITEMS_MAX) } else { items };
-        let plan = Plan::new(items, params.get("shared") == 1, site);
+        let plan = Plan::new(items, Sharing::of(params.get("shared")), site);
         let (marks, heaps) = Marks::asked(params, site);
         let (params, value, supplies) = (params.clone(), params.get("value"), Supply::over(heaps));
         Ok(Inserted { params, plan, value, marks, supplies, maps: Vec::new() })

@@ -23,6 +23,7 @@ use model::image::Image;
 use model::units::{CoreId, DRAM_BASE, LINE_BYTES, WORD_BYTES, Word};
 use model::workload::{About, Declared, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload};
 
+use crate::choices::Memory;
 use crate::rng::{Random, mix};
 
 /// Words of a line.
@@ -30,35 +31,70 @@ const LINE_WORDS: usize = (LINE_BYTES / WORD_BYTES) as usize;
 /// The first bit of a line's number in a stored value, and the bit that is set in all of them.
 const NUMBER_SHIFT: u32 = 20;
 const STORED: u64 = 1 << 63;
-/// Choices of the parameter `access`.
-const LOAD: u64 = 0;
-const STORE_AND_FLUSH: u64 = 2;
-const NTSTORE: u64 = 3;
-/// The bytes of a place, by the choices of the parameter.
-const BLOCKS: [u64; 6] = [64, 128, 256, 512, 1024, 4096];
 
 model::params! {
     /// Parameters of `probe`.
     pub struct ProbeParams {
         /// What is done with each line: a load of a word, a store of one, the same and `clwb`, or a
         /// store of the whole line past the caches.
-        access = "store+clwb" of ["load", "store", "store+clwb", "ntstore"];
+        access: Access = StoreClwb;
         /// The order of places.
-        pattern = "random" of ["random", "sequential"];
+        pattern: Pattern = Random;
         /// Whether the place of a load is the value of the one before.
-        dependent = "no" of ["no", "yes"];
+        dependent: Dependent = No;
         /// Consecutive bytes of a place.
-        block = "64" of ["64", "128", "256", "512", "1024", "4096"];
+        block: Block = B64;
         /// Whether a fence follows each place.
-        fence = "none" of ["none", "sfence"];
+        fence: Fence = None;
         /// Accesses to places before the next transaction, which stores nothing.
         accesses = 16 in 1..=1_000_000;
         /// Instructions between accesses.
         work = 0 in 0..=100_000;
         /// Which memory it is.
-        memory = "pm" of ["pm", "dram"];
+        memory: Memory = Pm;
         /// Lines of 64 bytes, over all cores; 0 means as many as the machine says.
         items = 0 in 0..=1_000_000_000;
+    }
+}
+
+model::choices! {
+    /// What is done with each line.
+    pub enum Access {
+        /// A word is loaded.
+        Load = "load",
+        /// A word is stored to.
+        Store = "store",
+        /// A word is stored to, and the line is written back.
+        StoreClwb = "store+clwb",
+        /// All of it is stored past the caches.
+        Ntstore = "ntstore",
+    }
+
+    /// The order of places.
+    pub enum Pattern { Random = "random", Sequential = "sequential" }
+
+    /// Whether the place of a load is the value of the one before.
+    pub enum Dependent { No = "no", Yes = "yes" }
+
+    /// Bytes of a place.
+    pub enum Block {
+        B64 = "64", B128 = "128", B256 = "256", B512 = "512", B1024 = "1024", B4096 = "4096"
+    }
+
+    /// What follows each place.
+    pub enum Fence { None = "none", Sfence = "sfence" }
+}
+
+impl Block {
+    fn bytes(self) -> u64 {
+        match self {
+            Block::B64 => 64,
+            Block::B128 => 128,
+            Block::B256 => 256,
+            Block::B512 => 512,
+            Block::B1024 => 1024,
+            Block::B4096 => 4096,
+        }
     }
 }
 
@@ -84,7 +120,7 @@ impl Declared for Probe {
     type Params = ProbeParams;
 
     fn new(params: &ProbeParams, site: &Site) -> Step<Probe> {
-        if params.dependent == 1 && params.access != LOAD {
+        if params.dependent == Dependent::Yes && params.access != Access::Load {
             return Err(Stop::Input(
                 "workload.dependent=yes works only with loads, whose value is the next place; add \
                  --set workload.access=load"
@@ -159,7 +195,7 @@ struct Part {
 
 impl Part {
     fn new(params: &ProbeParams, site: &Site, core: CoreId) -> Step<Part> {
-        let bytes = BLOCKS[params.block as usize];
+        let bytes = params.block.bytes();
         let lines = bytes / LINE_BYTES;
         let asked = if params.items == 0 { site.items } else { params.items };
         let places = (asked / u64::from(site.cores) / lines).max(1);
@@ -169,7 +205,7 @@ impl Part {
         // Places are aligned like lines of an on-DIMM buffer.
         let behind = (head + LINE_BYTES).next_multiple_of(bytes);
         // Other programs have their locks at this place of volatile memory; this one has none.
-        let is_in_pm = params.memory == 0;
+        let is_in_pm = params.memory == Memory::Pm;
         let first = if is_in_pm { behind } else { DRAM_BASE + u64::from(core.0) * size };
         let end = if is_in_pm { first + size } else { head + LINE_BYTES };
         if end > room.end {
@@ -183,8 +219,8 @@ impl Part {
             lines,
             seed: site.seed,
             core,
-            is_random: params.pattern == 0,
-            is_dependent: params.dependent == 1,
+            is_random: params.pattern == Pattern::Random,
+            is_dependent: params.dependent == Dependent::Yes,
         })
     }
 
@@ -211,7 +247,7 @@ impl Part {
         order.into_iter().zip(next)
     }
 
-    fn check(&self, image: &Image<'_>, access: u64) -> Result<(), String> {
+    fn check(&self, image: &Image<'_>, access: Access) -> Result<(), String> {
         let is_wrong = |at: u64, word: u64| {
             Err(format!("the word at {at:#x} is {word:#x}, which nobody stored there"))
         };
@@ -234,8 +270,11 @@ impl Part {
             let offset = at - self.first;
             let place = offset / (self.lines * LINE_BYTES);
             let is_first = offset.is_multiple_of(self.lines * LINE_BYTES);
-            let is_stored_to =
-                access == NTSTORE || (access != LOAD && at % LINE_BYTES == WORD_BYTES);
+            let is_stored_to = match access {
+                Access::Load => false,
+                Access::Store | Access::StoreClwb => at % LINE_BYTES == WORD_BYTES,
+                Access::Ntstore => true,
+            };
             let is_right = match next.get(place as usize).filter(|_| is_first) {
                 Some(&follows) => found == follows,
                 None if is_stored_to => {
@@ -284,20 +323,19 @@ impl Prober {
             let at = place.plus(line * LINE_BYTES);
             let value = stored(at.address, self.done);
             match self.params.access {
-                LOAD if self.part.is_dependent && line == 0 => self.at = pm.load_ptr(at),
-                LOAD => {
+                Access::Load if self.part.is_dependent && line == 0 => self.at = pm.load_ptr(at),
+                Access::Load => {
                     pm.load(at);
                 }
-                NTSTORE => pm.store_words_past_caches(at, &[value; LINE_WORDS]),
-                access => {
+                Access::Store => pm.store(at.plus(WORD_BYTES), value),
+                Access::StoreClwb => {
                     pm.store(at.plus(WORD_BYTES), value);
-                    if access == STORE_AND_FLUSH {
-                        pm.flush(at);
-                    }
+                    pm.flush(at);
                 }
+                Access::Ntstore => pm.store_words_past_caches(at, &[value; LINE_WORDS]),
             }
         }
-        if self.params.fence == 1 {
+        if self.params.fence == Fence::Sfence {
             pm.durable();
         }
     }
@@ -307,9 +345,11 @@ impl Prober {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use model::params::Choice as _;
+
     use super::*;
 
-    fn part(pattern: u64, dependent: u64) -> Part {
+    fn part(pattern: Pattern, dependent: Dependent) -> Part {
         let params = ProbeParams { pattern, dependent, items: 100, ..ProbeParams::default() };
         let site =
             Site { cores: 1, seed: 3, heap: 4096..1 << 20, items: 0, script: None, checker: None };
@@ -319,17 +359,17 @@ mod tests {
     /// With as many dependent loads as there are places, each place is loaded once.
     #[test]
     fn a_cycle_comes_to_every_place_before_it_comes_again() {
-        for pattern in [0, 1] {
-            let next: BTreeMap<u64, u64> = part(pattern, 1).chain().collect();
+        for &pattern in Pattern::ALL {
+            let next: BTreeMap<u64, u64> = part(pattern, Dependent::Yes).chain().collect();
             let mut seen = BTreeSet::new();
             let mut at = 0;
             while seen.insert(at) {
                 at = next[&at];
             }
             assert_eq!((seen.len(), at), (100, 0));
-            assert_eq!(next[&0] == 1, pattern == 1, "drawn, or in order");
+            assert_eq!(next[&0] == 1, pattern == Pattern::Sequential, "drawn, or in order");
         }
-        assert_eq!(part(0, 0).chain().count(), 0);
+        assert_eq!(part(Pattern::Random, Dependent::No).chain().count(), 0);
     }
 
     #[test]

@@ -15,7 +15,8 @@ use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, 
 
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{
-    OPERATION_WORK, Plan, Seen, Stamps, Supply, Values, check_multiple_of_8, locked, shared_params,
+    Contents, OPERATION_WORK, Plan, Seen, Stamps, Supply, Values, check_multiple_of_8, locked,
+    shared_params,
 };
 use crate::rng::Random;
 use crate::walk::Walk;
@@ -35,9 +36,9 @@ shared_params! {
         value = 64 in 8..=4096;
         /// What follows the first word of a value, a stamp: words that follow from the stamp
         /// (distinct), or words that all values share, as the elements of `array` do (padded).
-        contents = "distinct" of Values::CONTENTS;
+        contents: Contents = Distinct;
         /// Where nodes begin: at lines if they fill one (auto), at 16 bytes, or at lines.
-        alignment = "auto" of Alignment::NAMES;
+        alignment: Alignment = Auto;
         /// Operations of a transaction (ours: write sets of any size; papers have one).
         operations = 1 in 1..=4096;
     }
@@ -66,7 +67,7 @@ impl Declared for Queue {
     fn new(params: &QueueParams, site: &Site) -> Step<Queue> {
         check_multiple_of_8(params, "value")?;
         let plan = Plan::of(params, site);
-        let supplies = Supply::of_site(site, Alignment::of(params.alignment));
+        let supplies = Supply::of_site(site, params.alignment);
         Ok(Queue { params: params.clone(), plan, supplies, lists: Vec::new() })
     }
 }
@@ -114,7 +115,7 @@ impl Workload for Queue {
 
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
-        let alignment = Alignment::of(self.params.alignment);
+        let alignment = self.params.alignment;
         self.supplies = self.plan.go_on(seed, alignment, &seen);
         Ok(())
     }

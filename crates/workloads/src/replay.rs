@@ -24,7 +24,6 @@ use std::sync::Arc;
 
 use model::checker::Checker;
 use model::image::Image;
-use model::params::choice;
 use model::script::Script;
 use model::units::{CoreId, Cycle, DRAM_BASE, LINE_BYTES, PAGE_BYTES, WORD_BYTES};
 use model::workload::{
@@ -39,6 +38,7 @@ mod recording;
 mod text;
 mod trace;
 
+use crate::choices::LockGrain;
 use crate::rng::mix;
 use checker::Examined;
 use trace::{Op, Thread, Trace};
@@ -53,20 +53,25 @@ model::params! {
     pub struct ReplayParams {
         /// When a core knows the address of an access: at once, or when the load before it in its
         /// thread has its value.
-        addresses = "known" of ["known", "loaded"];
+        addresses: Addresses = Known;
         /// What two threads must not both store to in transactions without a common lock: a line,
         /// or a word.
-        lock_grain = "line" of ["line", "word"];
+        lock_grain: LockGrain = Line;
         /// The line of the trace (the operation of a store log) whose flush or fence is left out,
         /// with all others that have the same comment; 0 leaves nothing out.
         leave_out = 0 in 0..=1_000_000_000;
     }
 }
 
-/// Two threads share no line without a lock.
-const LINE: u64 = choice::<ReplayParams>("lock_grain", "line");
-/// An address is known when the load before it has its value.
-const LOADED: u64 = choice::<ReplayParams>("addresses", "loaded");
+model::choices! {
+    /// When a core knows the address of an access.
+    pub enum Addresses {
+        /// At once.
+        Known = "known",
+        /// When the load before it has its value.
+        Loaded = "loaded",
+    }
+}
 
 /// The workload.
 #[derive(Debug)]
@@ -110,14 +115,10 @@ fn read(script: Option<&Script>, grain: u64) -> Step<(&str, Arc<Trace>)> {
     }
 }
 
-/// Returns the bytes of a part that transactions of two threads may not share without a lock.
-fn grain_of(params: &ReplayParams) -> u64 {
-    if params.lock_grain == LINE { LINE_BYTES } else { WORD_BYTES }
-}
-
-/// Returns the same for settings of the workload.
+/// Returns the bytes of a part that transactions of two threads may not share without a lock, by
+/// settings of the workload.
 fn grain_in(settings: &[(String, u64)]) -> u64 {
-    grain_of(&crate::params(settings))
+    crate::params::<ReplayParams>(settings).lock_grain.bytes()
 }
 
 /// Returns the number of cores for a trace (the user's `script`, or the ledger). A trace that is
@@ -161,7 +162,7 @@ impl Declared for Replay {
     type Params = ReplayParams;
 
     fn new(params: &ReplayParams, site: &Site) -> Step<Replay> {
-        let (name, mut trace) = read(site.script.as_ref(), grain_of(params))?;
+        let (name, mut trace) = read(site.script.as_ref(), params.lock_grain.bytes())?;
         let place = params.leave_out;
         // Other users of the same trace keep it whole.
         if place != 0 && !Arc::make_mut(&mut trace).leave_out(place as usize) {
@@ -200,7 +201,7 @@ impl Declared for Replay {
             Ok(Place { persistent, volatile, locks: u32::from(copy) * trace.locks })
         };
         let copies = (0..copies).map(place).collect::<Step<Vec<_>>>()?;
-        let waits_for_loads = params.addresses == LOADED;
+        let waits_for_loads = params.addresses == Addresses::Loaded;
         let mut replay = Replay { trace, waits_for_loads, seed: site.seed, copies, checker: None };
         let is_interleaved = replay.trace.is_interleaved;
         if replay.copies.len() > 1 && (is_interleaved || site.checker.is_some()) {

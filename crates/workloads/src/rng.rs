@@ -59,6 +59,11 @@ impl Random {
     }
 }
 
+model::choices! {
+    /// How a micro-benchmark draws its keys.
+    pub enum KeyDistribution { Uniform = "uniform", Hot = "hot", Zipf = "zipf" }
+}
+
 /// The distribution of a micro-benchmark's keys.
 #[derive(Clone, Debug)]
 pub enum Keys {
@@ -84,15 +89,12 @@ pub enum Keys {
 }
 
 impl Keys {
-    /// The accepted values of the parameter `distribution`, in this order.
-    pub const NAMES: [&'static str; 3] = ["uniform", "hot", "zipf"];
-
-    /// The keys that a value of the parameter `distribution` means.
-    pub fn of(choice: u64, keys: u64) -> Keys {
-        match choice {
-            0 => Keys::uniform(keys),
-            1 => Keys::hot(keys),
-            _ => Keys::Zipf { keys, ranks: Zipf::scrambled() },
+    /// `keys` keys of a distribution.
+    pub fn of(distribution: KeyDistribution, keys: u64) -> Keys {
+        match distribution {
+            KeyDistribution::Uniform => Keys::uniform(keys),
+            KeyDistribution::Hot => Keys::hot(keys),
+            KeyDistribution::Zipf => Keys::Zipf { keys, ranks: Zipf::scrambled() },
         }
     }
 
@@ -263,12 +265,12 @@ mod tests {
     /// YCSB's most likely rank has 1 / zeta of the draws, wherever its key is.
     #[test]
     fn the_most_likely_key_of_the_power_law_gets_its_share() {
-        let (keys, mut random) = (Keys::of(2, 1_000), random());
+        let (keys, mut random) = (Keys::of(KeyDistribution::Zipf, 1_000), random());
         let first = fnv(0) % 1_000;
         let hits = (0..100_000).filter(|_| keys.draw(&mut random) == first).count();
         let share = hits as f64 / 100_000.0;
         assert!((share - 1.0 / SCRAMBLED_ZETA).abs() < 0.005, "{share}");
-        assert!((0..1_000).all(|_| Keys::of(2, 7).draw(&mut random) < 7));
+        assert!((0..1_000).all(|_| Keys::of(KeyDistribution::Zipf, 7).draw(&mut random) < 7));
     }
 
     #[test]

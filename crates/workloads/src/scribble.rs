@@ -23,6 +23,7 @@ use model::workload::{
     About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, Step, Stop, Workload,
 };
 
+use crate::choices::LockGrain;
 use crate::rng::Random;
 
 /// One transaction in so many is large.
@@ -46,15 +47,20 @@ model::params! {
         /// Instructions that one transaction in 24 computes after its first step; it has one lock.
         long = 0 in 0..=100_000_000;
         /// What one lock covers. Locks on words give false sharing of lines.
-        lock_grain = "line" of ["line", "word"];
+        lock_grain: LockGrain = Line;
         /// Bytes from one line to the next, a multiple of 64; 0 for none between them.
         apart = 0 in 0..=65_536;
         /// Transactions in a hundred that are aborted.
         aborts = 0 in 0..=100;
         /// Whether stores of bytes go beyond what one lock covers into what the next one does, if
         /// the transaction has it: across lines, or with locks on words across words.
-        straddle = "no" of ["no", "yes"];
+        straddle: Straddle = No;
     }
+}
+
+model::choices! {
+    /// Whether stores of bytes go beyond what one lock covers.
+    pub enum Straddle { No = "no", Yes = "yes" }
 }
 
 /// The workload.
@@ -110,12 +116,12 @@ impl Workload for Scribble {
             random: Random::new(self.site.seed, core, Scribble::ABOUT.name),
             first: self.first,
             bytes: self.params.words * WORD_BYTES,
-            grain: if self.params.lock_grain == 1 { WORD_BYTES } else { LINE_BYTES },
+            grain: self.params.lock_grain.bytes(),
             stores: self.params.stores,
             large: self.params.large,
             long: self.params.long,
             apart: self.params.apart,
-            straddles: self.params.straddle == 1,
+            straddles: self.params.straddle == Straddle::Yes,
             aborts: self.params.aborts,
             locks: Vec::new(),
         }))

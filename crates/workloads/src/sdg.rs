@@ -29,7 +29,7 @@ use crate::heap::{Alignment, Heap};
 use crate::keyed::{
     COMPARE_WORK, OPERATION_WORK, Plan, Seen, Stamps, Supply, locked, shared_params,
 };
-use crate::rng::{Keys, Random, mix};
+use crate::rng::{KeyDistribution, Keys, Random, mix};
 use crate::walk::Walk;
 
 const VERTEX_BYTES: u64 = 16;
@@ -51,18 +51,35 @@ shared_params! {
     pub struct SdgParams {
         /// Which of the pairs an operation takes: uniformly, 80 % of the operations on 15 % of the
         /// pairs (hot), or by YCSB's power law, scattered (zipf).
-        distribution = "uniform" of Keys::NAMES;
+        distribution: KeyDistribution = Uniform;
         /// Edges that leave a vertex at the start, on average, if no pair is drawn twice: `items`
         /// divided by it is the number of vertices, rounded up to a power of two (ours: 16, and
         /// 64 Ki vertices with 1,048,576 items). Of pairs that are drawn twice, with R-MAT one item
         /// in ten to three in ten, there is no edge at the start.
         degree = 16 in 1..=1024;
         /// How the ends of edges are drawn: R-MAT (a few vertices have many edges), or uniformly.
-        ends = "rmat" of ["rmat", "uniform"];
+        ends: Ends = Rmat;
         /// Whether an edge is in the list of the vertex that it leaves, or in those of both ends.
-        edges = "directed" of ["directed", "undirected"];
+        edges: Edges = Directed;
         /// Where edges begin: at 16 bytes (auto, packed), or at lines.
-        alignment = "auto" of Alignment::NAMES;
+        alignment: Alignment = Auto;
+    }
+}
+
+model::choices! {
+    /// How the ends of edges are drawn.
+    pub enum Ends {
+        /// A few vertices have many edges.
+        Rmat = "rmat",
+        Uniform = "uniform",
+    }
+
+    /// In whose lists an edge is.
+    pub enum Edges {
+        /// In that of the vertex that it leaves.
+        Directed = "directed",
+        /// In those of both ends.
+        Undirected = "undirected",
     }
 }
 
@@ -90,7 +107,7 @@ impl Declared for Sdg {
 
     fn new(params: &SdgParams, site: &Site) -> Step<Sdg> {
         let plan = Plan::of(params, site);
-        let supplies = Supply::of_site(site, Alignment::of(params.alignment));
+        let supplies = Supply::of_site(site, params.alignment);
         let (params, pairs_seed) = (params.clone(), site.seed);
         Ok(Sdg { params, plan, pairs_seed, supplies, graphs: Vec::new() })
     }
@@ -100,13 +117,13 @@ impl Sdg {
     fn pairs(&self, graph: usize) -> Pairs {
         let vertices = (self.plan.items / self.params.degree).max(2).next_power_of_two();
         let seed = mix(self.pairs_seed ^ mix(graph as u64));
-        Pairs { seed, vertices, is_rmat: self.params.ends == 0 }
+        Pairs { seed, vertices, is_rmat: self.params.ends == Ends::Rmat }
     }
 
     /// Joins half of the pairs, in random order.
     fn fill(&mut self, pm: &mut Pm<'_>, index: usize) -> Step {
         let pairs = self.pairs(index);
-        let is_undirected = self.params.edges == 1;
+        let is_undirected = self.params.edges == Edges::Undirected;
         let heap = &mut self.supplies[index].heap;
         let graph = Graph::create(pairs.vertices, is_undirected, pm, heap)?;
         let mut joined: Vec<u64> = (0..self.plan.items).map(|item| item * 2).collect();
@@ -147,7 +164,7 @@ impl Workload for Sdg {
 
     fn reopen(&mut self, image: &Image<'_>, seed: u64) -> Result<(), String> {
         let seen = self.look(image)?;
-        let alignment = Alignment::of(self.params.alignment);
+        let alignment = self.params.alignment;
         self.supplies = self.plan.go_on(seed, alignment, &seen);
         Ok(())
     }

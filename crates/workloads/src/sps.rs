@@ -21,7 +21,7 @@ use model::workload::{About, Declared, LockId, Pm, Program, Ptr, Reopens, Site, 
 use crate::array::{draw_two, swap};
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{OPERATION_WORK, Plan, check_multiple_of_8, shared_params};
-use crate::rng::{Keys, Random, mix};
+use crate::rng::{KeyDistribution, Keys, Random, mix};
 use crate::walk::Walk;
 
 /// Locks of a shared vector. Ours: two swaps of eight cores then seldom want the same one.
@@ -32,7 +32,7 @@ shared_params! {
     pub struct SpsParams {
         /// How elements are drawn: uniformly, 80 % of them from 15 % of the vector (hot: what
         /// SSP-19 calls Zipf), or by YCSB's power law, scattered (zipf).
-        distribution = "uniform" of Keys::NAMES;
+        distribution: KeyDistribution = Uniform;
         /// Bytes of an element, a multiple of 8 (SSP-19: 8).
         element = 8 in 8..=4096;
     }

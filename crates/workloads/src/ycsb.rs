@@ -56,8 +56,13 @@ shared_params! {
         /// Bytes of a field (YCSB: 100).
         fieldlength = 100 in 1..=65536;
         /// Whether an update writes one field or all of them (YCSB: one).
-        update = "one" of ["one", "all"];
+        update: UpdatedFields = One;
     }
+}
+
+model::choices! {
+    /// Which fields of its record an update writes.
+    pub enum UpdatedFields { One = "one", All = "all" }
 }
 
 /// The workload.
@@ -93,7 +98,7 @@ impl Declared for Ycsb {
             None => of_silo(params),
         };
         let records = properties.record_count.unwrap_or(params.items);
-        let plan = Plan::new(records, params.shared == 1, site);
+        let plan = Plan::new(records, params.shared, site);
         let supplies = Supply::of_site(site, Alignment::Line);
         let inserted = vec![0; supplies.len()];
         Ok(Ycsb { properties, plan, supplies, tables: Vec::new(), inserted })
@@ -123,7 +128,7 @@ fn of_silo(params: &YcsbParams) -> Properties {
         distribution: Distribution::Zipfian,
         field_count: params.fieldcount,
         field_length: params.fieldlength,
-        write_all_fields: params.update == 1,
+        write_all_fields: params.update == UpdatedFields::All,
         ..Properties::default()
     }
 }

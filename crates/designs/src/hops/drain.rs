@@ -6,7 +6,7 @@ use model::device::Write;
 use model::units::{CoreId, Cycle, Line};
 
 use super::buffer::{Buffer, Dependence, Entry, State};
-use super::{Floor, Hops, HopsEvent};
+use super::{Drain, Floor, Hops, HopsEvent};
 
 /// What a buffer finds when it looks for an entry to send.
 enum Next {
@@ -86,7 +86,7 @@ impl Hops {
 
     /// Whether there is a reason to send an entry now.
     fn is_wanted(&self, buffer: &Buffer, entry: &Entry) -> bool {
-        let eager = self.params.drain == super::EAGER;
+        let eager = self.params.drain == Drain::Eager;
         let full = buffer.entries.len() as u64 > self.params.entries;
         eager && entry.epoch < buffer.epoch
             || entry.epoch <= buffer.requested

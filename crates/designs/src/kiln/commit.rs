@@ -6,7 +6,7 @@ use model::design::{Below, Progress, Store, Tx};
 use model::units::{CoreId, Cycle, Line, PerCore};
 
 use super::lines::Owner;
-use super::{Kiln, KilnEvent};
+use super::{Kiln, KilnEvent, WriteOut};
 
 /// The transactions of the cores, and the status table.
 pub struct Transactions {
@@ -97,7 +97,7 @@ impl Kiln {
         if self.last.own(line, Owner { core, id }) {
             self.transactions.rows[usize::from(id)].lines.push(line);
             below.caches.pinned.insert(line);
-            if self.params.write_out == super::AT_STORE {
+            if self.params.write_out == WriteOut::Store {
                 self.write_out(line, at + self.walk, below);
             }
         }

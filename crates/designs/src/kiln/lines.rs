@@ -9,7 +9,7 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, LineData, LineMap};
 use slab::Slab;
 
-use super::{Kiln, KilnEvent, Written};
+use super::{Kiln, KilnEvent, WriteOut, Written};
 use crate::parts::overflow::{self, Overflow};
 
 /// A version of a line.
@@ -250,7 +250,7 @@ impl Kiln {
         if !is_newer_pending || !is_committed || !self.rules.home_before_newer {
             return false;
         }
-        if self.params.write_out == super::OTHER_WAY {
+        if self.params.write_out == WriteOut::Never {
             state.held = None;
             if let Some(before) = state.older.replace(version) {
                 self.last.versions.remove(before);

@@ -13,7 +13,7 @@ use super::entry::{Format, Head, Running};
 use super::home::{LineState, Truncation};
 use super::ring::{Area, Ring};
 use super::window::{Composed, Issue, Transaction, Version, Window};
-use super::{How, LocEvent, LocRules};
+use super::{Drain, How, LocEvent, LocRules};
 use crate::parts::raise::log_size;
 
 /// The fewest block groups of a log.
@@ -295,7 +295,7 @@ impl Engine {
         if self.is_out_of_ids() {
             return self.drain(self.window.next(), ready, below);
         }
-        if self.how.drain_oldest {
+        if self.how.drain == Drain::Oldest {
             return;
         }
         if self.cores[core].ended.stored_since(self.window.drained) >= self.how.sd / 2 {

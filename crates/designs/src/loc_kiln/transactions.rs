@@ -5,6 +5,7 @@ use model::units::{CoreId, Cycle, Line, PerCore};
 use slab::Slab;
 
 use super::{LocKiln, LocKilnEvent};
+use crate::loc::Drain;
 use crate::loc::ended::{Ended, Wait};
 use crate::loc::entry::{Entry, Place};
 use crate::loc::window::{Composed, Issue, Transaction, Version, Window};
@@ -170,7 +171,7 @@ impl LocKiln {
 
     /// Drains everything that has ended, if half of a core's window has ended and is not drained.
     fn drain_if_half(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocKilnEvent>) {
-        if self.params.drain == super::OLDEST {
+        if self.params.drain == Drain::Oldest {
             return;
         }
         let ended = &self.transactions.cores[core].ended;

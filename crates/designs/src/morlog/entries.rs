@@ -4,7 +4,7 @@ use model::design::Below;
 use model::units::{CoreId, Cycle, Line, Word};
 
 use super::words::{Redo, State, UndoRedo};
-use super::{Morlog, Scheme};
+use super::{Morlog, Scheme, Slde, Variant};
 use crate::parts::LogEvent;
 use crate::parts::log::Place;
 use crate::parts::record::{Kind, Record};
@@ -14,8 +14,8 @@ impl<S: Scheme> Morlog<S> {
     pub(super) fn record(&self, core: CoreId, entry: &UndoRedo) -> Record {
         let UndoRedo { tx, word, undo, redo, .. } = *entry;
         let kind =
-            if self.params.variant == super::UNDO_FIRST { Kind::Undo } else { Kind::UndoRedo };
-        let bytes = if self.params.slde == super::COMPRESSED { entry.bytes } else { u8::MAX };
+            if self.params.variant == Variant::UndoFirst { Kind::Undo } else { Kind::UndoRedo };
+        let bytes = if self.params.slde == Slde::On { entry.bytes } else { u8::MAX };
         Record { kind, bytes, ..Record::of(core, tx, word, undo, redo) }
     }
 
@@ -30,11 +30,9 @@ impl<S: Scheme> Morlog<S> {
         let (mut last, discarded) = (None, self.counts.discarded);
         for _ in 0..most.min(self.cores[core].ur.len()) {
             let Some(next) = self.cores[core].ur.front() else { break };
-            let is_silent = self.params.slde == super::COMPRESSED && next.bytes == 0;
+            let is_silent = self.params.slde == Slde::On && next.bytes == 0;
             let state = if is_silent { State::Clean } else { State::UrLog };
-            let Some(entry) =
-                self.cores[core].leave_ur(state, self.params.slde == super::COMPRESSED)
-            else {
+            let Some(entry) = self.cores[core].leave_ur(state, self.params.slde == Slde::On) else {
                 break;
             };
             if is_silent {
@@ -177,7 +175,7 @@ impl<S: Scheme> Morlog<S> {
         at: Cycle,
         below: &mut Below<LogEvent>,
     ) -> Place {
-        let bytes = if self.params.slde == super::COMPRESSED { entry.bytes } else { u8::MAX };
+        let bytes = if self.params.slde == Slde::On { entry.bytes } else { u8::MAX };
         let record = Record::of(core, entry.tx, entry.word, 0, entry.redo);
         let place = self.log.append(&Record { kind: Kind::Redo, bytes, ..record }, at, below);
         self.delayed.sent(core, entry.tx, place);

@@ -10,7 +10,7 @@ use crate::parts::journal::Record;
 use crate::parts::page_table::PageTable;
 use crate::parts::waits::For;
 use crate::shadow_paging::layout::encode;
-use crate::shadow_paging::{Frame, ShadowEvent, ShadowPaging};
+use crate::shadow_paging::{Copying, Frame, ShadowEvent, ShadowPaging};
 
 /// What a core's hardware keeps of its transaction.
 pub struct Running {
@@ -67,7 +67,7 @@ impl ShadowPaging {
                 self.write_back(core, page.line(place), at, below);
                 at += 1;
             }
-            if self.params.copy != super::EAGER {
+            if self.params.copy == Copying::Lazy {
                 self.copy_lines(core, (page, shadow.frame), !shadow.stored, at, below);
                 at += u64::from((!shadow.stored).count_ones());
             }

@@ -7,7 +7,7 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, Page, bits};
 
 use crate::parts::waits::For;
-use crate::shadow_paging::{Frame, ShadowEvent, ShadowPaging};
+use crate::shadow_paging::{Copying, Frame, ShadowEvent, ShadowPaging};
 
 /// The shadow of a page, while a transaction has one.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ impl ShadowPaging {
         self.owners.insert(page, core);
         self.running[core].pages.push(page);
         self.keep_old(line, at, below);
-        let lines = if self.params.copy == super::EAGER { u64::MAX } else { 0 };
+        let lines = if self.params.copy == Copying::Eager { u64::MAX } else { 0 };
         let ready = self.copy_lines(core, (page, frame), lines, at, below);
         self.shadows.insert(page, Shadow { frame, stored: 0, ready });
         Claimed::At(ready)

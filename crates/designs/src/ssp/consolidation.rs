@@ -17,7 +17,7 @@ use crate::parts::waits::For;
 use crate::ssp::layout::{Kept, SlotId};
 use crate::ssp::record::Entry;
 use crate::ssp::slots::{Slot, State};
-use crate::ssp::{Reason, Ssp, SspEvent, What};
+use crate::ssp::{Allocate, Direction, Mode, Reason, Ssp, SspEvent, SwitchRecords, What};
 
 /// A consolidation under way.
 #[derive(Clone, Copy, Debug)]
@@ -53,14 +53,14 @@ impl Ssp {
                 self.wait(core, Reason::Page(slot), at, below);
                 return Progress::Wait;
             }
-            None if self.params.allocate == super::TLB_FILL => {
+            None if self.params.allocate == Allocate::TlbFill => {
                 self.slots.bind(page, below.tlb_cores(page))
             }
             found => found,
         };
         self.counts.tlb_misses += 1;
         self.counts.fills_without_slot += u64::from(slot.is_none());
-        if self.params.allocate == super::TLB_FILL && slot.is_none() {
+        if self.params.allocate == Allocate::TlbFill && slot.is_none() {
             self.ask_for_switches(at, below);
         }
         if let Some(id) = slot {
@@ -78,7 +78,7 @@ impl Ssp {
     /// Charges cycles of the SSP cache, or of flips: returns those that a core waits for (`mode`),
     /// and counts the others.
     pub(super) fn charge(&mut self, cycles: u64) -> u64 {
-        if self.params.mode == super::FULL {
+        if self.params.mode == Mode::Full {
             return cycles;
         }
         self.counts.post_hoc_cycles += cycles;
@@ -143,8 +143,9 @@ impl Ssp {
         let page = slot.page.expect("a slot that is used is bound");
         let Kept { ppn0, ppn1, com } = slot.kept;
         let is_less = match self.params.direction {
-            super::MIN_COPY => u64::from(com.count_ones()) <= PAGE_LINES / 2,
-            direction => direction == super::PAGE_TABLE,
+            Direction::MinCopy => u64::from(com.count_ones()) <= PAGE_LINES / 2,
+            Direction::PageTable => true,
+            Direction::ExtraPage => false,
         };
         let stays = is_less || !self.layout.table.is_whole(page);
         let (after, lines) = match stays {
@@ -217,7 +218,7 @@ impl Ssp {
         self.ready.push(id);
         let records: u64 = self.ready.iter().map(|&id| self.switch_records(id)).sum();
         let is_full = self.journal.fills_a_line(records);
-        if is_full || self.params.switch_records == super::ALONE || self.waits.wants_own() {
+        if is_full || self.params.switch_records == SwitchRecords::Alone || self.waits.wants_own() {
             self.write_switches(at, below);
         }
     }

@@ -320,3 +320,25 @@ fn a_line_that_left_the_caches_is_read_from_the_log_to_be_written_in_place() {
         assert_eq!((from_the_log(false), from_the_log(true)), (0, 1), "{design}");
     }
 }
+
+/// LOC over Kiln has some of the parameters of both, under its own words: "As in `kiln`."
+#[test]
+fn what_loc_over_kiln_has_as_in_another_design_is_as_there() {
+    let named = |name| designs::ALL.iter().find(|entry| entry.card.name == name).expect("a design");
+    let of_both = named("loc-kiln").fields.iter().filter_map(|own| {
+        let name = own.doc.strip_prefix(" As in `")?.strip_suffix("`.")?;
+        let other = named(name).fields.iter().find(|other| other.name == own.name);
+        Some((own, other.unwrap_or_else(|| panic!("{name} has no {}", own.name))))
+    });
+    let mut compared = 0;
+    for (own, other) in of_both {
+        assert_eq!(
+            (own.default, &own.limits, own.choices),
+            (other.default, &other.limits, other.choices),
+            "{}",
+            own.name
+        );
+        compared += 1;
+    }
+    assert!(compared > 0, "no parameter is as in another design");
+}

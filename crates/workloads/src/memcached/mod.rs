@@ -34,6 +34,7 @@ use model::image::Image;
 use model::units::CoreId;
 use model::workload::{About, Declared, LockId, Pm, Program, Reopens, Site, Step, Stop, Workload};
 
+use crate::choices::Sharing;
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{OPERATION_WORK, Plan, Seen, Stamps, Supply, check_multiple_of_8, locked};
 use crate::rng::Random;
@@ -41,7 +42,7 @@ use crate::walk::Walk;
 use calls::Call;
 use item::Header;
 use server::{Server, Set};
-use slabs::Shape;
+use slabs::{Growth, Shape};
 
 /// The default number of keys of a client's window (memaslap: 10,000).
 const WINDOW: u64 = 10_000;
@@ -57,10 +58,10 @@ model::params! {
         /// Whether a command is one transaction, or each of its calls that took `cache_lock` is, as
         /// in WHISPER's port. A value is then stored between two of them, as no part of any, and a
         /// power failure may leave it torn: the port flushes nothing either.
-        transactions = "command" of ["command", "calls"];
+        transactions: Transactions = Command;
         /// Whether all cores are clients of one server behind one lock, as in memcached 1.2.4, or
         /// each has a server of its own and takes no lock.
-        shared = "shared" of ["private", "shared"];
+        shared: Sharing = Shared;
         /// SETs in a hundred commands; the others are GETs (SSP-19: 90; WHISPER: 5).
         set_percent = 90 in 0..=100;
         /// SETs in a hundred that give a key of the window a new value; the others add a key
@@ -71,13 +72,13 @@ model::params! {
         /// Bytes of a value, a multiple of 8 (WHISPER: 64, 128, 256 and 512, one after the other).
         value = 64 in 8..=4096;
         /// Whether values have that one size, or one, two, four or eight times as many bytes.
-        sizes = "one" of ["one", "four"];
+        sizes: Sizes = One;
         /// Bytes of a slab page; 0 means memcached's 1 MiB, or less where items are so few that
         /// they would not fill four of them (ours).
         page = 0 in 0..=1 << 20;
         /// How a page is carved: a chunk when it is needed, as in 1.2.4, or all at once into the
         /// list of free chunks, as in later versions.
-        carve = "lazily" of ["lazily", "at-once"];
+        carve: Carve = Lazily;
         /// The most that slab pages take, in percent of what the items at the start take; beyond it
         /// a new item evicts an old one. (memcached has 64 MiB, far more than windows fill. Ours,
         /// so that a run first carves pages and then evicts.)
@@ -87,10 +88,30 @@ model::params! {
         buckets = 0 in 0..=1 << 32;
         /// How the hash table doubles when it has three items for two buckets: a bucket with every
         /// command, as in memcached, in one transaction, or never.
-        growth = "gradual" of ["gradual", "at-once", "never"];
+        growth: Growth = Gradual;
         /// Commands of a client after which a GET moves an item to the head of its list. memcached
         /// has 60 seconds there; ours is more than a run of a usual length.
         update_interval = 1000000 in 1..=1 << 31;
+    }
+}
+
+model::choices! {
+    /// What is one transaction.
+    pub enum Transactions {
+        /// A command.
+        Command = "command",
+        /// Each call of a command that took `cache_lock`.
+        Calls = "calls",
+    }
+
+    /// How many sizes values have.
+    pub enum Sizes { One = "one", Four = "four" }
+
+    /// When the chunks of a page are carved.
+    pub enum Carve {
+        /// Each when it is needed.
+        Lazily = "lazily",
+        AtOnce = "at-once",
     }
 }
 
@@ -144,7 +165,7 @@ impl Declared for Memcached {
         }
         let most = WINDOW * u64::from(site.cores);
         let items = if params.items == 0 { site.items.min(most) } else { params.items };
-        let plan = Plan::new(items, params.shared == 1, site);
+        let plan = Plan::new(items, params.shared, site);
         let shape = Arc::new(Shape::new(params, plan.items)?);
         let supplies = Supply::of_site(site, Alignment::Line);
         let after = |oldest| After { oldest, commands: 0, held: Vec::new() };

@@ -1,9 +1,7 @@
 //! Slab classes: the sizes of chunks, and the pages that they are carved from.
 
-use model::params::choice;
-
 use super::item::{self, Item};
-use super::{MemcachedParams, Step, Stop};
+use super::{Carve, MemcachedParams, Sizes, Step, Stop, Transactions};
 use crate::rng::Random;
 
 /// Bytes of a slab page.
@@ -16,15 +14,16 @@ const SMALLEST_DATA: u64 = 48;
 /// The buckets of memcached's first hash table.
 const BUCKETS: u64 = 1 << 16;
 
-/// How the hash table doubles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Growth {
-    /// A bucket with every command.
-    Gradual,
-    /// In one transaction.
-    AtOnce,
-    /// Not at all.
-    Never,
+model::choices! {
+    /// How the hash table doubles.
+    pub enum Growth {
+        /// A bucket with every command.
+        Gradual = "gradual",
+        /// In one transaction.
+        AtOnce = "at-once",
+        /// Not at all.
+        Never = "never",
+    }
 }
 
 /// The values that are fixed before a server starts.
@@ -65,7 +64,10 @@ impl Shape {
     /// # Errors
     /// [`Stop::Input`] when an item does not fit a page.
     pub fn new(params: &MemcachedParams, items: u64) -> Step<Shape> {
-        let times: &[u64] = if params.sizes == 0 { &[1] } else { &[1, 2, 4, 8] };
+        let times: &[u64] = match params.sizes {
+            Sizes::One => &[1],
+            Sizes::Four => &[1, 2, 4, 8],
+        };
         let kinds: Vec<Item> =
             times.iter().map(|times| Item::new(params.key, params.value * times)).collect();
         let mean = kinds.iter().map(|item| item.bytes()).sum::<u64>() / kinds.len() as u64;
@@ -106,11 +108,11 @@ impl Shape {
             classes,
             page,
             pages_max: (at_start * params.memory_percent).div_ceil(100 * page),
-            carves_at_once: params.carve == 1,
+            carves_at_once: params.carve == Carve::AtOnce,
             buckets,
-            growth: [Growth::Gradual, Growth::AtOnce, Growth::Never][params.growth as usize],
+            growth: params.growth,
             update_interval: params.update_interval,
-            by_calls: params.transactions == choice::<MemcachedParams>("transactions", "calls"),
+            by_calls: params.transactions == Transactions::Calls,
         })
     }
 

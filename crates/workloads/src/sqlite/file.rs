@@ -17,28 +17,15 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 /// The header's first word: `indlsql1`.
 const MAGIC: u64 = u64::from_le_bytes(*b"indlsql1");
 
-/// The stores that a page written by SQLite becomes: the parameter `vfs_write`, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Granularity {
-    /// Every word of it is stored.
-    FullPage,
-    /// Every word of the lines that differ is stored.
-    DiffLines,
-    /// The words that differ are stored.
-    DiffWords,
-}
-
-impl Granularity {
-    /// The names, as on the command line.
-    pub(super) const NAMES: [&'static str; 3] = ["full_page", "diff_lines", "diff_words"];
-
-    /// The granularity that the parameter's value means.
-    pub(super) fn of(choice: u64) -> Granularity {
-        match choice {
-            0 => Granularity::FullPage,
-            1 => Granularity::DiffLines,
-            _ => Granularity::DiffWords,
-        }
+model::choices! {
+    /// The stores that a page written by SQLite becomes.
+    pub enum Granularity {
+        /// Every word of it is stored.
+        FullPage = "full_page",
+        /// Every word of the lines that differ is stored.
+        DiffLines = "diff_lines",
+        /// The words that differ are stored.
+        DiffWords = "diff_words",
     }
 }
 

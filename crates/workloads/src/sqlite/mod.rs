@@ -119,7 +119,7 @@ model::params! {
         cache_pages = 64 in 10..=1_000_000;
         /// What a page that SQLite writes becomes: stores to all of it, to the lines that differ,
         /// or to the words that differ, which is what a program made for persistent memory stores.
-        vfs_write = "diff_words" of Granularity::NAMES;
+        vfs_write: Granularity = DiffWords;
         /// Instructions for each step of SQLite's virtual machine. Measured, as are the next two:
         /// 70 to 135 in scans of the default table.
         instructions_per_step = 100 in 0..=1_000_000;
@@ -254,8 +254,7 @@ impl Sqlite {
         let (Some(part), Some(bytes)) = (self.parts.get(place), self.populated.get(place)) else {
             return Err(Stop::Failed(format!("the database of {core} is not populated")));
         };
-        let granularity = Granularity::of(self.params.vfs_write);
-        let mut file = File::measured(part.clone(), granularity, bytes);
+        let mut file = File::measured(part.clone(), self.params.vfs_write, bytes);
         if self.reopened && self.script.whole {
             file = file.with_anything_behind();
         }

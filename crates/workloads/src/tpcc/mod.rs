@@ -35,12 +35,13 @@ use model::locks::lock_line;
 use model::units::CoreId;
 use model::workload::{About, Declared, LockId, Pm, Program, Reopens, Site, Step, Workload};
 
+use crate::choices::Sharing;
 use crate::heap::Alignment;
-use crate::index::Kind;
+use crate::index::{Index, Kind};
 use crate::keyed::{Plan, Seen, Stamps, Supply};
 use crate::walk::Walk;
 use new_order::{Inputs, Order, Terminal};
-use schema::{Database, LINES_MAX, LINES_MIN, Loader, Scale, StockColumns};
+use schema::{Database, LINES_MAX, LINES_MIN, Loader, Scale, StockColumns, StockCounts};
 
 /// The machine's items for each item of a warehouse, by default: a database has between four and
 /// five times as many rows as items, so that it has about as many rows as the machine has items.
@@ -61,7 +62,7 @@ model::params! {
         /// Whether each core has a database of its own and takes no lock, or all use one behind
         /// locks on districts and on groups of stock rows. Only a database of several warehouses
         /// has lines supplied by another.
-        shared = "private" of ["private", "shared"];
+        shared: Sharing = Private;
         /// Items, each of them in stock at every warehouse (TPC-C: 100,000); 0 means that the rows
         /// of all tables are about as many as the machine's items (with 8 cores of machine silo
         /// 10,000, which makes 80 MB: ten times its last-level cache, and populated in a fifth of a
@@ -82,23 +83,41 @@ model::params! {
         rollback = 1 in 0..=100;
         /// When items are read: all ahead of the first store, or each in turn with its line, as the
         /// standard says; then who asks for an item that does not exist aborts.
-        item_reads = "ahead" of ["ahead", "in_turn"];
+        item_reads: ItemReads = Ahead;
         /// What a transaction reads and stores: all that the standard says, or no order lines, and
         /// neither customers nor texts (lean: with `index=array` and `rollback=0` it stores what
         /// the TPC-C of Janus-19's suite stores).
-        rows = "all" of ["all", "lean"];
+        rows: Rows = All;
         /// Whether a row of stock has what an order changes in one line (together), or the counts
         /// of what was sold behind the texts for order lines, in another (apart: TPC-C lists its
         /// columns so, and Janus-19's suite stores them so).
-        stock_counts = "together" of StockColumns::NAMES;
+        stock_counts: StockCounts = Together;
         /// The index of every table but warehouses and districts, which are few and lie at known
         /// places. An array has none: a row is found by its number, and a new order takes the place
         /// of the one that is as many orders older as there were at the start.
-        index = "hash" of Kind::NAMES;
+        index: Index = Hash;
         /// The most children of a node of a B-tree or a B+-tree, and the most items of a leaf of
         /// the latter; an odd number stands for the even one below it (PMDK's btree_map: 8; for a
         /// B+-tree ours: SSP's profile has 64 to 100).
         order = 8 in 4..=128;
+    }
+}
+
+model::choices! {
+    /// When items are read.
+    pub enum ItemReads {
+        /// All of them before the first store.
+        Ahead = "ahead",
+        /// Each with its line.
+        InTurn = "in_turn",
+    }
+
+    /// What a transaction reads and stores.
+    pub enum Rows {
+        /// All that the standard says.
+        All = "all",
+        /// No order lines, and neither customers nor texts.
+        Lean = "lean",
     }
 }
 
@@ -129,7 +148,7 @@ impl Declared for Tpcc {
             warehouses => warehouses,
         };
         // The items of the plan are warehouses.
-        let plan = Plan::new(warehouses, params.shared == 1, site);
+        let plan = Plan::new(warehouses, params.shared, site);
         let supplies = Supply::of_site(site, Alignment::Line);
         let scale = Scale::new(params, &plan);
         let params = params.clone();
@@ -150,7 +169,7 @@ impl Tpcc {
             stamps,
             random: self.plan.random(core, Tpcc::ABOUT.name),
             is_shared: self.plan.lock.is_some(),
-            reads_in_turn: params.item_reads == 1,
+            reads_in_turn: params.item_reads == ItemReads::InTurn,
             order: Order::default(),
             prices: Vec::new(),
             locks: Vec::new(),
@@ -207,7 +226,7 @@ impl Workload for Tpcc {
             let mut loader = Loader {
                 scale: self.scale,
                 kind: Kind::of(self.params.index, self.params.order),
-                is_lean: self.params.rows == 1,
+                is_lean: self.params.rows == Rows::Lean,
                 columns: StockColumns::of(self.params.stock_counts),
                 random: self.plan.filling(structure, Tpcc::ABOUT.name),
                 supplies: &mut self.supplies,

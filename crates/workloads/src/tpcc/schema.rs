@@ -104,6 +104,16 @@ impl Scale {
     }
 }
 
+model::choices! {
+    /// Where a stock row has the counts of what was sold.
+    pub enum StockCounts {
+        /// In the line of all that an order changes.
+        Together = "together",
+        /// Behind the texts for order lines.
+        Apart = "apart",
+    }
+}
+
 /// The offsets of the columns of a stock row whose places depend on a parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct StockColumns {
@@ -118,17 +128,17 @@ pub struct StockColumns {
 }
 
 impl StockColumns {
-    /// The names of the places of the counts, as on the command line.
-    pub const NAMES: &[&str] = &["together", "apart"];
-
     const TOGETHER: StockColumns =
         StockColumns { year_to_date: 8, orders: 16, remote_orders: 24, information: 32 };
     const APART: StockColumns =
         StockColumns { year_to_date: 248, orders: 256, remote_orders: 264, information: 8 };
 
-    /// Returns the columns that a parameter's value means.
-    pub fn of(choice: u64) -> StockColumns {
-        if choice == 0 { StockColumns::TOGETHER } else { StockColumns::APART }
+    /// Returns the columns of a row with its counts there.
+    pub fn of(counts: StockCounts) -> StockColumns {
+        match counts {
+            StockCounts::Together => StockColumns::TOGETHER,
+            StockCounts::Apart => StockColumns::APART,
+        }
     }
 
     /// Returns the offset of the information that is printed on order lines of a district.

@@ -185,7 +185,7 @@ fn the_full_size_is_the_standard_s() {
     // The default is a tenth of it.
     let usual = of(&TpccParams::default());
     assert_eq!((usual.items, usual.customers, usual.orders), (10_000, 300, 300));
-    let all = of(&TpccParams { shared: 1, ..TpccParams::default() });
+    let all = of(&TpccParams { shared: Sharing::Shared, ..TpccParams::default() });
     assert_eq!((all.warehouses, all.items), (8, 10_000));
 }
 

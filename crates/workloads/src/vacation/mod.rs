@@ -20,6 +20,7 @@ use model::image::Image;
 use model::units::CoreId;
 use model::workload::{About, Declared, Pm, Program, Reopens, Site, Step, Workload};
 
+use crate::choices::Sharing;
 use crate::heap::{Alignment, Heap};
 use crate::keyed::{Plan, Seen};
 use crate::walk::Walk;
@@ -34,16 +35,26 @@ model::params! {
         items = 0 in 0..=1_000_000_000;
         /// Whether all cores are clients of one database, as in STAMP, or each has a database of
         /// its own and takes no lock.
-        shared = "shared" of ["private", "shared"];
+        shared: Sharing = Shared;
         /// The most rows that a reservation looks at, or that an update changes (WHISPER: `-n1`).
         queries = 1 in 1..=64;
         /// The share of each table that is asked for, in percent (WHISPER: `-q80`).
         query_range = 80 in 1..=100;
         /// Whether every action is a reservation, as in WHISPER's tree, or STAMP's mix.
-        actions = "reserve" of ["reserve", "mixed"];
+        actions: Actions = Reserve;
         /// Reservations in a hundred mixed actions; half of the others delete a customer and half
         /// change the tables (WHISPER: `-u99`, which leaves one, a deletion).
         user_percent = 99 in 0..=100;
+    }
+}
+
+model::choices! {
+    /// What clients do.
+    pub enum Actions {
+        /// Reservations.
+        Reserve = "reserve",
+        /// STAMP's mix.
+        Mixed = "mixed",
     }
 }
 
@@ -70,7 +81,7 @@ impl Declared for Vacation {
     type Params = VacationParams;
 
     fn new(params: &VacationParams, site: &Site) -> Step<Vacation> {
-        let plan = Plan::new(params.items, params.shared == 1, site);
+        let plan = Plan::new(params.items, params.shared, site);
         let rows = (plan.items / TABLES).max(1);
         let heaps = Heap::of_site(site, Alignment::Line);
         Ok(Vacation { params: params.clone(), plan, rows, heaps, databases: Vec::new() })
@@ -80,7 +91,7 @@ impl Declared for Vacation {
 impl Vacation {
     /// The program of a core.
     fn client(&self, core: CoreId) -> Client {
-        let is_mixed = self.params.actions == 1;
+        let is_mixed = self.params.actions == Actions::Mixed;
         let locks = match (self.plan.lock, is_mixed) {
             (None, _) => Locks::None,
             (Some(lock), true) => Locks::One(lock),
@@ -132,7 +143,8 @@ impl Vacation {
     /// Checks every database.
     fn look(&self, image: &Image<'_>) -> Result<Seen, String> {
         let mut seen = Seen::default();
-        let expect = check::Expected { rows: self.rows, is_mixed: self.params.actions == 1 };
+        let expect =
+            check::Expected { rows: self.rows, is_mixed: self.params.actions == Actions::Mixed };
         for (index, database) in self.databases.iter().enumerate() {
             let mut walk = Walk::new(image, &self.plan.range(index));
             check::check(database, &mut walk, expect)

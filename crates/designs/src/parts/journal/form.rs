@@ -40,13 +40,14 @@ pub struct Form {
     pub complete: Complete,
 }
 
-/// What shows that all of a group is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Complete {
-    /// One more record.
-    CommitRecord,
-    /// A count in the group's own records, for which groups begin lines of their own.
-    Count,
+model::choices! {
+    /// What shows that all of a group is there.
+    pub enum Complete {
+        /// One more record.
+        CommitRecord = "commit_record",
+        /// A count in the group's own records, for which groups begin lines of their own.
+        Count = "count",
+    }
 }
 
 /// What recovery demands of a group before it believes it.
