@@ -18,9 +18,9 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from indelible import native
-    from indelible._core import CheckError, HostError, InputError, InternalError
     from indelible.causes import Causes
     from indelible.compiler import cc
+    from indelible.errors import CheckError, HostError, InputError, InternalError
     from indelible.exploration import Exploration, explore
     from indelible.health import doctor
     from indelible.inquiry import why
@@ -94,7 +94,7 @@ _UNSTARRED = ("list",)
 
 #: The modules of the names that are not in `verbs`.
 _HOMES = {
-    "experiment": ("CheckError", "HostError", "InputError", "InternalError"),
+    "errors": ("CheckError", "HostError", "InputError", "InternalError"),
     "causes": ("Causes",),
     "compiler": ("cc",),
     "exploration": ("Exploration", "explore"),
@@ -117,7 +117,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         """Import a name at its first use: the command has to catch a Ctrl-C during its imports."""
         if name == "__version__":
-            return importlib.import_module("indelible.experiment").version()
+            return importlib.import_module("indelible.extension").version()
         if name not in (*__all__, *_UNSTARRED):
             raise AttributeError(f"module `indelible` has no `{name}`")
         if name == "native":

@@ -1,4 +1,4 @@
-"""The arguments of calls as words and numbers, or the sentence that says why one is refused."""
+"""What a call asks for: its designs, workloads, seeds and core counts, and its experiment."""
 
 from __future__ import annotations
 
@@ -6,18 +6,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from indelible.experiment import (
-    DesignName,
-    Experiment,
-    FileName,
-    InputError,
-    listed,
-    named,
-    read_scripts,
-    require_distinct,
-    require_use,
-    whole,
-)
+from indelible.arguments import DesignName, FileName, listed, named, require_distinct, whole
+from indelible.errors import InputError
+from indelible.experiment import Experiment, read_scripts, require_use
 from indelible.names import closest_first
 from indelible.scripts import is_script
 from indelible.settings import Settings, of_cell, pairs

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
 
-from indelible.experiment import InputError, named, worded
+from indelible.arguments import named, worded
+from indelible.errors import InputError
 from indelible.recorder.shim import WRAPPED
 
 SOURCES = Path(__file__).parent / "recorder"

@@ -15,19 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from indelible import experiment, files
+from indelible import files
 from indelible import pool as workers
-from indelible.experiment import (
-    CRASH_MACHINE,
-    Campaign,
-    CheckError,
-    DesignName,
-    Experiment,
-    FileName,
-    InputError,
-    Script,
-    core,
-)
+from indelible.arguments import DesignName, FileName, above_zero, named, whole
+from indelible.errors import CheckError, InputError
+from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, Script
+from indelible.extension import core
 from indelible.recording import BYTES_MAX, EndError, Recorded, command_of, record, what_of
 from indelible.results import Crash, failed_points
 from indelible.settings import Settings, of_cell, pairs
@@ -134,13 +127,13 @@ def explore(
         InputError: if the program cannot be recorded, or the campaign cannot be run.
     """
     words, options = command_of(command), what_of(pool, loads, unseen, most)
-    before = None if before is None else experiment.named("before", before)
-    seconds = experiment.above_zero("seconds", seconds)
-    first = experiment.whole("seed", seed)
-    count = experiment.whole("seeds", seeds, 1, SEEDS_MAX)
-    experiment.whole("seed", first + count - 1)
-    to = experiment.named("out", out)
-    of, on = experiment.named("design", design), experiment.named("machine", machine)
+    before = None if before is None else named("before", before)
+    seconds = above_zero("seconds", seconds)
+    first = whole("seed", seed)
+    count = whole("seeds", seeds, 1, SEEDS_MAX)
+    whole("seed", first + count - 1)
+    to = named("out", out)
+    of, on = named("design", design), named("machine", machine)
     asked = Experiment(of, "replay", on, settings=of_cell(pairs(set), of, "replay"))
     campaign = Campaign(asked, points, check=check)
     _require_campaign(campaign)
@@ -166,7 +159,7 @@ def _require_campaign(campaign: Campaign) -> None:
 def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
     def found(rows: Iterable[dict[str, Any] | None], interrupted: bool) -> Exploration:
         # Errors that were found before an interruption are kept.
-        whole = [
+        ended = [
             row
             for row in rows
             if row is not None and (not row.pop("cancelled", False) or row.get("wrong") is not None)
@@ -178,8 +171,8 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
                 "design": asked.design,
                 "machine": asked.machine,
                 "check": plan.campaign.check,
-                "orders": len({row["order"] for row in whole if row["order"] is not None}),
-                "rows": whole,
+                "orders": len({row["order"] for row in ended if row["order"] is not None}),
+                "rows": ended,
                 "cancelled": interrupted,
             }
         )

@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible import compiler, experiment, pool
-from indelible.experiment import Campaign, Experiment, InputError
+from indelible import compiler, extension, pool
+from indelible.errors import InputError
+from indelible.experiment import Campaign, Experiment
 from indelible.results import failed_points
 from indelible.shown import Object
 
@@ -109,7 +110,7 @@ def doctor() -> Health:
     ]
     return Health(
         {
-            "version": experiment.version(),
+            "version": extension.version(),
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}",
             "processors": pool.workers_available(),

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from indelible import experiment, pool, probes
+from indelible import extension, pool, probes
+from indelible.arguments import listed, truth, whole
+from indelible.errors import InputError
 from indelible.evaluation import Cell, Rows
-from indelible.experiment import Experiment, InputError, listed, truth
+from indelible.experiment import Experiment
 from indelible.jobs import run_all
 from indelible.probes import GROUPS, KIB, MIB, PROBES, PUBLISHED, Memory, Probe
 from indelible.results import Run, rows_as_csv
@@ -147,7 +149,7 @@ def probe(
     """
     groups = GROUPS if only is None else listed("only", only)
     groups = tuple(group for group in GROUPS if group in {*map(probes.group_named, groups)})
-    seed = experiment.whole("seed", seed)
+    seed = whole("seed", seed)
     curves = truth("curves", curves)
     if curves and not any(group in DRAWN for group in groups):
         raise InputError(
@@ -200,7 +202,7 @@ def _value(memory: Memory, curve: str, cell: Cell, rows: Rows) -> float:
 
 def _named(machines: object) -> tuple[str, ...]:
     """Return the names of machines without repetition, `all` standing for every preset."""
-    every = [row["name"] for row in experiment.catalog("machines")]
+    every = [row["name"] for row in extension.catalog("machines")]
     asked = listed("machines", machines)
     return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from indelible import compiler
-from indelible.experiment import InputError, named, truth, whole, worded
+from indelible.arguments import named, truth, whole, worded
+from indelible.errors import InputError
 from indelible.files import naming, replacing, require_writable
 from indelible.settings import Pairs
 from indelible.shown import Object

@@ -11,7 +11,8 @@ from typing import Any
 
 from indelible import text
 from indelible.evaluation import Cell, Rows
-from indelible.experiment import Experiment, describe
+from indelible.experiment import Experiment
+from indelible.extension import describe
 from indelible.kept import Taken
 from indelible.papers import Claim, Paper
 from indelible.results import Run

@@ -10,7 +10,8 @@ from itertools import takewhile
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from indelible.experiment import Campaign, Experiment, InputError, LitmusTests
+from indelible.errors import InputError
+from indelible.experiment import Campaign, Experiment, LitmusTests
 from indelible.kept import Taken
 from indelible.labels import labels
 from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds

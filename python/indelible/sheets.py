@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 from indelible import files, tables, text, typeset
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.pages import comparison as comparison_page
 from indelible.pages import sweep as sweep_page
 from indelible.results import Comparison, OfSeeds

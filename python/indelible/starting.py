@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible.experiment import InputError, named
+from indelible.arguments import named
+from indelible.errors import InputError
 from indelible.files import require_writable, write_new
 from indelible.scripts import SUFFIX
 from indelible.starting_in_rust import SUFFIX as RUST

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from indelible import _core as core
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.files import naming, require_writable, write, write_new
 from indelible.scripts import sections
 

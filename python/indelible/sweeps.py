@@ -10,7 +10,7 @@ from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
 
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.metrics import METRICS
 from indelible.results import OfSeeds, known, parts_of

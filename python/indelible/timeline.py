@@ -8,18 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible import experiment, files, pool, text
+from indelible import files, pool, text
+from indelible.arguments import DesignName, FileName, readable, whole
 from indelible.asked import experiment_of
-from indelible.experiment import (
-    CRASH_MACHINE,
-    MACHINE,
-    TIMELINE_LENGTH,
-    TIMELINE_START,
-    DesignName,
-    FileName,
-    InputError,
-    Recording,
-)
+from indelible.errors import InputError
+from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START, Recording
 from indelible.settings import Settings
 from indelible.shown import Answer
 
@@ -91,8 +84,8 @@ def trace(
     on = machine or (MACHINE if event is None else CRASH_MACHINE)
     asked = Recording(
         experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, replay, exact),
-        experiment.readable("start", str(start)),
-        experiment.readable("length", str(length)),
+        readable("start", str(start)),
+        readable("length", str(length)),
         event,
         _address(address),
         without,
@@ -105,8 +98,8 @@ def _address(asked: object) -> str | None:
     if asked is None:
         return None
     if isinstance(asked, str):
-        return experiment.readable("address", asked)
-    return hex(experiment.whole("address", asked))
+        return readable("address", asked)
+    return hex(whole("address", asked))
 
 
 def _timeline(data: Mapping[str, Any], asked: Recording) -> Timeline:

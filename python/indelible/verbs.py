@@ -7,22 +7,13 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from indelible import benchmark, cluster, experiment, kept, pool
+from indelible import benchmark, cluster, experiment, extension, kept, pool
+from indelible.arguments import LEAST, WHOLE_MAX, DesignName, FileName, listed, named, truth, whole
 from indelible.asked import base_of, counts_of, experiment_of, machine_on, names_of, seeds_of
 from indelible.batteries import joined, saved
 from indelible.cluster import Dask
-from indelible.experiment import (
-    CRASH_MACHINE,
-    MACHINE,
-    Campaign,
-    DesignName,
-    Experiment,
-    FileName,
-    InputError,
-    listed,
-    named,
-    truth,
-)
+from indelible.errors import InputError
+from indelible.experiment import CRASH_MACHINE, MACHINE, Campaign, Experiment
 from indelible.files import require_parent
 from indelible.jobs import run_all, run_tested, sampled
 from indelible.metrics import metric_named
@@ -61,8 +52,8 @@ KINDS = ("designs", "orders", "workloads", "profiles", "machines")
 def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
     """Return the designs, orders, workloads, profiles or machines, or all with their kind."""
     if kind is None:
-        return [{"kind": kind[:-1], **row} for kind in KINDS for row in experiment.catalog(kind)]
-    return experiment.catalog(named("kind", kind))
+        return [{"kind": kind[:-1], **row} for kind in KINDS for row in extension.catalog(kind)]
+    return extension.catalog(named("kind", kind))
 
 
 def explain(
@@ -82,7 +73,7 @@ def explain(
     diff = None if diff is None else named("diff", diff)
     on = None if machine is None and cores is None else machine_on(machine or MACHINE, cores)
     designs, *workloads = (
-        {row["name"] for row in experiment.catalog(kind)}
+        {row["name"] for row in extension.catalog(kind)}
         for kind in ("designs", "workloads", "profiles")
     )
     prefixes = ("design:", "workload:", "order:")
@@ -90,7 +81,7 @@ def explain(
     design = bare if bare in designs or is_script(bare) else ""
     workload = bare if any(bare in names for names in workloads) else ""
     own = of_cell(pairs(set), design, workload)
-    about = experiment.describe(name, own, diff, on)
+    about = extension.describe(name, own, diff, on)
     require_effect(own, bare, about["kind"])
     # Machines are named as the caller did, since two files may give themselves the same name.
     if on is not None:
@@ -112,16 +103,16 @@ def battery(
 
     Without `designs` it is every design that needs a battery. Published numbers are beside ours.
     """
-    rows = experiment.catalog("designs")
+    rows = extension.catalog("designs")
     machine, cores = machine_on(machine, cores)
     asked = () if designs is None else names_of("designs", designs, rows)
     every = asked or tuple(row["name"] for row in rows)
     own = {name: of_cell(pairs(set), name, "", every) for name in every}
     if len({*own.values()}) == 1:
-        answers = [experiment.batteries([*asked], machine, cores, own[every[0]])]
+        answers = [extension.batteries([*asked], machine, cores, own[every[0]])]
     else:
         # The extension takes one list of settings for all designs.
-        answers = [experiment.batteries([name], machine, cores, own[name]) for name in every]
+        answers = [extension.batteries([name], machine, cores, own[name]) for name in every]
     return Battery({**joined(answers), "machine": machine})
 
 
@@ -212,7 +203,7 @@ def crash(
         asked, points, mutants, nested, without, lives, check, images, leave_out, trials
     )
     if images is not None:
-        require_parent("--images", experiment.named("images", images))
+        require_parent("--images", named("images", images))
     (job,) = kept.keeping([campaign], keep)
     with cluster.place_of(dask) as place:
         answer = pool.execute_one(job, lambda data: Crash.of(data, campaign), "campaigns", place)
@@ -260,12 +251,12 @@ def compare(
     scheduler's address or a `distributed.Client`, its workers do everything but `native`.
     """
     crash, native = truth("crash", crash), truth("native", native)
-    rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
+    rows = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
     chosen = names_of("designs", designs, rows["designs"])
     workloads = names_of("workloads", workloads, rows["workloads"])
     base = base_of(chosen, normalize, rows["designs"])
     chosen = chosen if base in chosen else (base, *chosen)
-    rows["designs"] = experiment.designs(chosen)
+    rows["designs"] = extension.designs(chosen)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
@@ -353,13 +344,13 @@ def sweep(
     has are not made again. With `dask`, a scheduler's address or a `distributed.Client`, its
     workers make the runs.
     """
-    rows = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
+    rows = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
     chosen = names_of("designs", designs, rows["designs"])
     workloads = names_of("workloads", workloads, rows["workloads"])
     if normalize is not None:
         normalize = base_of(chosen, normalize, rows["designs"])
         chosen = chosen if normalize in chosen else (normalize, *chosen)
-    rows["designs"] = experiment.designs(chosen)
+    rows["designs"] = extension.designs(chosen)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
@@ -431,8 +422,8 @@ def reproduce(
     values = {} if vary is None else _varied_alone(vary, None, txs, seed, 1)
     if "cores" in values:
         raise InputError("each claim sets its own number of cores; vary something else")
-    txs = None if txs is None else experiment.whole("txs", txs)
-    seed = experiment.whole("seed", seed)
+    txs = None if txs is None else whole("txs", txs)
+    seed = whole("seed", seed)
     if machine is not None:
         machine = named("machine", machine)
 
@@ -475,17 +466,17 @@ def litmus(
     runs one random program alone, `without` switches a rule off, and `set` holds in every run.
     """
     given, orders = pairs(set), tuple(dict.fromkeys(listed("orders", orders)))
-    known = [row["name"] for row in experiment.catalog("orders")]
+    known = [row["name"] for row in extension.catalog("orders")]
     # Without `orders` it is all of them; if there are settings, they are listed by name.
     chosen = orders or (tuple(known) if given else ())
     own = tuple((name, of_cell(given, name, "", chosen)) for name in chosen)
     paths = (path for each in files for path in listed("files", each))
     scripts = tuple(experiment.Script.read("", path) for path in paths)
-    random = experiment.whole("random", random, 0, experiment.RANDOM_MAX)
+    random = whole("random", random, 0, experiment.RANDOM_MAX)
     mutants = truth("mutants", mutants)
-    seed = experiment.whole("seed", seed)
+    seed = whole("seed", seed)
     if program is not None:
-        program = experiment.whole("program", program, 1, experiment.RANDOM_MAX)
+        program = whole("program", program, 1, experiment.RANDOM_MAX)
         if random or mutants or scripts:
             raise InputError(
                 "`program` runs one random program alone; drop `random`, `mutants` and the tests"
@@ -508,9 +499,9 @@ def bench(
 
     With `designs` only these are measured, and `native`, with which they are compared.
     """
-    quick, seed = truth("quick", quick), experiment.whole("seed", seed)
+    quick, seed = truth("quick", quick), whole("seed", seed)
     if designs is not None:
-        designs = names_of("designs", designs, experiment.catalog("designs"))
+        designs = names_of("designs", designs, extension.catalog("designs"))
     rows = []
     try:
         for row in benchmark.measure(quick, seed, designs):
@@ -574,10 +565,10 @@ def _varied_alone(
 
 
 def _whole(key: str, value: str) -> int:
-    least = experiment.LEAST.get(key, 0)
+    least = LEAST.get(key, 0)
     is_whole = value.isascii() and value.isdecimal()
     # Python refuses to read some thousand digits, and no valid value has so many.
-    if is_whole and len(value) > len(str(experiment.WHOLE_MAX)):
+    if is_whole and len(value) > len(str(WHOLE_MAX)):
         raise InputError(f"`{key}` is too large: {value}")
     if not is_whole or int(value) < least:
         raise InputError(f"`{key}` must be a whole number from {least} up, not `{value}`")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import indelible
+from indelible.arguments import listed
 from indelible.cli.parser import COMMANDS
-from indelible.experiment import listed
 
 
 @pytest.mark.parametrize("name", sorted({*COMMANDS} & {*indelible.__all__} - {"native"}))

@@ -17,7 +17,7 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import compiler, experiment, health, pool
+from indelible import compiler, extension, health, pool
 from indelible.cli import main
 from indelible.text import health as health_text
 from recorded import needs_recorder
@@ -73,7 +73,7 @@ def test_each_check_fails_where_it_should(
     spoilt: Spoilt,
 ) -> None:
     verb, is_meant, otherwise = spoilt
-    real, count = getattr(experiment.core, verb), iter(range(9))
+    real, count = getattr(extension.core, verb), iter(range(9))
 
     def answer(request: str, control: object) -> str:
         told = json.loads(real(request, control))
@@ -82,7 +82,7 @@ def test_each_check_fails_where_it_should(
             told |= {key: next(count) if v is None else v for key, v in otherwise.items()}
         return json.dumps(told)
 
-    monkeypatch.setattr(experiment.core, verb, answer)
+    monkeypatch.setattr(extension.core, verb, answer)
     found = indelible.doctor()
     assert [name for name, ok in checks(found).items() if ok is False] == [what]
     assert not found.passed
@@ -247,14 +247,14 @@ def test_figures_are_drawn_whatever_a_notebook_says(tmp_path: Path) -> None:
 def test_violations_are_counted_as_what_was_not_recovered_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = experiment.core.crash
+    real = extension.core.crash
 
     def broken(request: str, control: object) -> str:
         told = json.loads(real(request, control)) | {"points": 90, "nested_points": 10}
         told["violations"] = [{"event": event, "after": []} for event in (3, 3, 4)]
         return json.dumps(told)
 
-    monkeypatch.setattr(experiment.core, "crash", broken)
+    monkeypatch.setattr(extension.core, "crash", broken)
     assert "silo recovered from 98 of 100 power failures" in str(indelible.doctor())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import indelible
 from fidelity.tables import Block, Entry, Facts, Grid, Table, of_run, ratio, said, shown
-from indelible import experiment, write_sets
+from indelible import extension, write_sets
 from indelible.evaluation import Cell, Quantity, Rows
 from indelible.native import SIMULATED, SIMULATED_ENTRIES, before_it_is_steady
 from indelible.text import battery as battery_text
@@ -60,7 +60,7 @@ PROFILES = (
 
 
 def _write_sets(rows: Rows) -> str:
-    published = {row["name"]: row["published"] for row in experiment.catalog("profiles")}
+    published = {row["name"]: row["published"] for row in extension.catalog("profiles")}
     answer = {
         "machine": write_sets.ON,
         "cores": 1,

@@ -6,7 +6,7 @@ import argparse
 
 from indelible import text, verbs
 from indelible.cli import options
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.names import closest_first
 from indelible.text import explain as explain_text
 

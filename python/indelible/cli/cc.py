@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from indelible import compiler
-from indelible.experiment import InputError
+from indelible.errors import InputError
 
 HELP = "compile a C or C++ program so that `record` can record it"
 DESCRIPTION = (

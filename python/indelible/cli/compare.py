@@ -7,7 +7,8 @@ from functools import partial
 
 from indelible import sheets, verbs
 from indelible.cli import options, outputs
-from indelible.experiment import MACHINE, InputError
+from indelible.errors import InputError
+from indelible.experiment import MACHINE
 from indelible.metrics import metric_named
 from indelible.results import Comparison
 from indelible.views import RATIOS, VIEWS, based

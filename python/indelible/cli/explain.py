@@ -6,7 +6,8 @@ import argparse
 
 from indelible import verbs
 from indelible.cli import options
-from indelible.experiment import MACHINE, InputError
+from indelible.errors import InputError
+from indelible.experiment import MACHINE
 
 HELP = "everything known about a design, a workload, a machine or ordering hardware"
 DESCRIPTION = (

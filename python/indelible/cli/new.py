@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from indelible.cli import options
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.starting import new
 
 HELP = "write a working design to start from, in Python or in Rust"

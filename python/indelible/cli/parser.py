@@ -31,7 +31,8 @@ from indelible.cli import (
     verify,
     why,
 )
-from indelible.experiment import InputError, version
+from indelible.errors import InputError
+from indelible.extension import version
 
 COMMANDS = {
     "list": catalog,

@@ -7,7 +7,7 @@ import sys
 
 from indelible import recording
 from indelible.cli import options
-from indelible.experiment import InputError
+from indelible.errors import InputError
 
 HELP = "run a program built with `cc`, and write what it does as a trace for --replay"
 DESCRIPTION = (

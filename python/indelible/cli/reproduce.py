@@ -6,7 +6,7 @@ import argparse
 
 from indelible import verbs
 from indelible.cli import options, outputs
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.papers import PAPERS
 from indelible.plots import reproduction as reproduction_plot
 from indelible.reproduction import Reproduction, Reproductions, reproduction, reproductions

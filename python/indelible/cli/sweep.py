@@ -6,7 +6,8 @@ import argparse
 
 from indelible import sheets, verbs
 from indelible.cli import options, outputs
-from indelible.experiment import MACHINE, InputError
+from indelible.errors import InputError
+from indelible.experiment import MACHINE
 from indelible.metrics import metric_named
 from indelible.plots import sweep as sweep_plot
 from indelible.sweeps import Sweep

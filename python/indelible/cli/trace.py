@@ -7,7 +7,8 @@ import sys
 
 from indelible import timeline
 from indelible.cli import complain, options, outputs
-from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START, InputError
+from indelible.errors import InputError
+from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START
 from indelible.scripts import called
 from indelible.timeline import Timeline
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indelible import plots, text
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.pages import simulated
 from indelible.pages.inline import inlined
 from indelible.pages.simulated import Simulated

@@ -17,7 +17,7 @@ from typing import Any
 
 from indelible import files, plots
 from indelible.causes import Causes
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.pages import causes as causes_page
 from indelible.pages import comparison as comparison_page
 from indelible.pages import sweep as sweep_page

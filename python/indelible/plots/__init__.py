@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indelible import files
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.results import Comparison, OfSeeds
 from indelible.text import comparison as comparison_text
 

@@ -10,7 +10,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from indelible.causes import AS_IT_IS, Causes
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.metrics import METRICS
 from indelible.plots import COLOURS, MARKERS, UNSAFE_HATCH, WIDTH_INCHES, styled
 from indelible.sweeps import Point

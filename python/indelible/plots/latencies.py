@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from indelible import text
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.latencies import commits, distribution, has_later, is_told
 from indelible.plots import (
     COLOURS,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from indelible import text
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.means import is_unsure
 from indelible.metrics import METRICS
 from indelible.plots import (

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from indelible import text
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.plots import blocks, entitle, label, look_of, name_groups, styled
 from indelible.text import comparison as comparison_text
 from indelible.usage import numbers
