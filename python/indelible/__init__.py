@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from indelible import native
-    from indelible.causes import Causes
     from indelible.compiler import cc
     from indelible.errors import CheckError, HostError, InputError, InternalError
     from indelible.exploration import Exploration, explore
@@ -27,10 +26,14 @@ if TYPE_CHECKING:
     from indelible.pool import Interrupted
     from indelible.probing import Probed, probe
     from indelible.recording import Recorded, record
-    from indelible.results import Comparison, Crash, Litmus, Run
+    from indelible.results.causes import Causes
+    from indelible.results.comparison import Comparison
+    from indelible.results.crash import Crash
+    from indelible.results.litmus import Litmus
+    from indelible.results.run import Run
+    from indelible.results.sweep import Sweep
     from indelible.starting import New, new
     from indelible.starting_in_rust import NewInRust
-    from indelible.sweeps import Sweep
     from indelible.timeline import Timeline, trace
     from indelible.verbs import (
         battery,
@@ -95,7 +98,6 @@ _UNSTARRED = ("list",)
 #: The modules of the names that are not in `verbs`.
 _HOMES = {
     "errors": ("CheckError", "HostError", "InputError", "InternalError"),
-    "causes": ("Causes",),
     "compiler": ("cc",),
     "exploration": ("Exploration", "explore"),
     "health": ("doctor",),
@@ -103,9 +105,13 @@ _HOMES = {
     "pool": ("Interrupted",),
     "probing": ("Probed", "probe"),
     "recording": ("Recorded", "record"),
-    "results": ("Comparison", "Crash", "Litmus", "Run"),
+    "results.causes": ("Causes",),
+    "results.comparison": ("Comparison",),
+    "results.crash": ("Crash",),
+    "results.litmus": ("Litmus",),
+    "results.run": ("Run",),
+    "results.sweep": ("Sweep",),
     "starting": ("New", "NewInRust", "new"),
-    "sweeps": ("Sweep",),
     "timeline": ("Timeline", "trace"),
     "write_sets": ("characterize",),
 }

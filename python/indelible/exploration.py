@@ -22,9 +22,9 @@ from indelible.errors import CheckError, InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, Script
 from indelible.extension import core
 from indelible.recording import BYTES_MAX, EndError, Recorded, command_of, record, what_of
-from indelible.results import Crash, failed_points
+from indelible.results import Object
+from indelible.results.crash import Crash, failed_points
 from indelible.settings import Settings, of_cell, pairs
-from indelible.shown import Object
 
 #: The default number of orders that are tried (ours), and the most.
 SEEDS = 20

@@ -20,8 +20,8 @@ from typing import Any
 from indelible import compiler, extension, pool
 from indelible.errors import InputError
 from indelible.experiment import Campaign, Experiment
-from indelible.results import failed_points
-from indelible.shown import Object
+from indelible.results import Object
+from indelible.results.crash import failed_points
 
 #: A little memory, since a host may let a process have few addresses.
 LITTLE = (("pm.device_size", "256MiB"), ("dram.device_size", "64MiB"))

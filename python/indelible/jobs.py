@@ -12,7 +12,9 @@ from indelible.cluster import Dask
 from indelible.errors import InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment
 from indelible.kept import UNTESTED, Taken, Tried
-from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
+from indelible.results.comparison import Cell, SeededCell
+from indelible.results.crash import Verdict, failed_points
+from indelible.results.run import Run
 from indelible.settings import OF_CELLS, Pairs, canonical
 
 #: Power failures of the sampled campaign that stands beside every speed.

@@ -7,7 +7,7 @@ from typing import Any
 
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
-from indelible.results import Cell, Comparison
+from indelible.results.comparison import Cell, Comparison
 from indelible.text import BLANK, Note
 from indelible.text.comparison import Grid, cell_grid
 

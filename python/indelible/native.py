@@ -19,8 +19,8 @@ from indelible.errors import InputError
 from indelible.experiment import Experiment, Logging
 from indelible.extension import catalog, describe
 from indelible.names import closest_first
+from indelible.results import Shown
 from indelible.settings import of_machine
-from indelible.shown import Shown
 
 #: The published speed of the cached log over the uncacheable one (Li, Ogleari and Zhao, section
 #: 4.2) by the entries before a fence, which fill a part of a write-combining buffer or all of it.

@@ -14,9 +14,10 @@ from indelible.evaluation import Cell, Rows
 from indelible.experiment import Experiment
 from indelible.jobs import run_all
 from indelible.probes import GROUPS, KIB, MIB, PROBES, PUBLISHED, Memory, Probe
-from indelible.results import Run, rows_as_csv
+from indelible.results import Shown
+from indelible.results.run import Run
+from indelible.rows import rows_as_csv
 from indelible.settings import OF_CELLS, Pairs, Settings, pairs
-from indelible.shown import Shown
 
 MACHINE = "optane"
 

@@ -20,8 +20,8 @@ from indelible import compiler
 from indelible.arguments import named, truth, whole, worded
 from indelible.errors import InputError
 from indelible.files import naming, replacing, require_writable
+from indelible.results import Object
 from indelible.settings import Pairs
-from indelible.shown import Object
 
 #: The default limit of a trace in bytes (ours: some five million operations).
 BYTES_MAX = 256 << 20

@@ -15,11 +15,11 @@ from indelible.experiment import Experiment
 from indelible.extension import describe
 from indelible.kept import Taken
 from indelible.papers import Claim, Paper
-from indelible.results import Run
+from indelible.results import Shown
+from indelible.results.run import Run
+from indelible.results.sweep import Point
 from indelible.rows import rows_as_csv
 from indelible.settings import Pairs, canonical, of_cell
-from indelible.shown import Shown
-from indelible.sweeps import Point
 
 #: The width of a claim where there are many columns.
 CLAIM_WIDTH = 24

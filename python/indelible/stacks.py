@@ -9,7 +9,8 @@ from typing import Any
 
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
-from indelible.results import Cell, Comparison, Run
+from indelible.results.comparison import Cell, Comparison
+from indelible.results.run import Run
 from indelible.text import BLANK, Note, quantity
 from indelible.text.comparison import Grid, judged, zero_note
 

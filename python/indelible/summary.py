@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from indelible.metrics import METRICS
-from indelible.results import Comparison
+from indelible.results.comparison import Comparison
 from indelible.text import (
     BLANK,
     GAP,

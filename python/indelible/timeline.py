@@ -13,8 +13,8 @@ from indelible.arguments import DesignName, FileName, readable, whole
 from indelible.asked import experiment_of
 from indelible.errors import InputError
 from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START, Recording
+from indelible.results import Answer
 from indelible.settings import Settings
-from indelible.shown import Answer
 
 #: The place of events that concern the whole machine, and no line.
 POWER = "power"

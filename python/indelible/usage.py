@@ -9,7 +9,7 @@ from typing import Any
 from indelible.latencies import whole_runs
 from indelible.means import mean_of_seeds
 from indelible.metrics import METRICS, per_transaction
-from indelible.results import Cell, Comparison
+from indelible.results.comparison import Cell, Comparison
 from indelible.text import BLANK, Note, ratio
 from indelible.text.comparison import Grid, cell_grid
 

@@ -20,18 +20,14 @@ from indelible.metrics import metric_named
 from indelible.native import Beside, beside
 from indelible.papers import paper_named
 from indelible.reproduction import Reproduction, Reproductions
-from indelible.results import (
-    Cell,
-    Comparison,
-    Crash,
-    Litmus,
-    Run,
-    Verdict,
-)
+from indelible.results import Battery, Benchmark, Explanation
+from indelible.results.comparison import Cell, Comparison
+from indelible.results.crash import Crash, Verdict
+from indelible.results.litmus import Litmus
+from indelible.results.run import Run
+from indelible.results.sweep import Point, Sweep
 from indelible.scripts import is_script
 from indelible.settings import Settings, of_cell, pairs, require_effect, varied
-from indelible.shown import Battery, Benchmark, Explanation
-from indelible.sweeps import Point, Sweep
 
 #: The designs and the workloads that `compare` takes by default.
 DESIGNS = ("native", "undo@x86", "silo")

@@ -14,7 +14,7 @@ from indelible.plots import latencies as latencies_plot
 from indelible.plots import stacks as stacks_plot
 from indelible.plots import summary as summary_plot
 from indelible.plots import usage as usage_plot
-from indelible.results import Comparison
+from indelible.results.comparison import Comparison
 from indelible.stacks import Stacked
 from indelible.text import Note, note_text, terminal_width
 from indelible.text import comparison as comparison_text

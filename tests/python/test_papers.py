@@ -28,7 +28,7 @@ from indelible.reproduction import (
     reproduction,
     reproductions,
 )
-from indelible.results import Run
+from indelible.results.run import Run
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -20,7 +20,7 @@ from conftest import needs_core
 from indelible import means, summary
 from indelible.batteries import Saved
 from indelible.plots import summary as summary_plot
-from indelible.results import Comparison
+from indelible.results.comparison import Comparison
 
 Command = Callable[..., tuple[int, str, str]]
 

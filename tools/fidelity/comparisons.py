@@ -8,7 +8,9 @@ from itertools import product
 from fidelity.tables import SEED, Block
 from indelible import extension
 from indelible.evaluation import Cell, Rows
-from indelible.results import Comparison, Run, Verdict
+from indelible.results.comparison import Comparison
+from indelible.results.crash import Verdict
+from indelible.results.run import Run
 from indelible.text import comparison as comparison_text
 
 #: Columns of the document's text.

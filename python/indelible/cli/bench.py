@@ -6,7 +6,7 @@ import argparse
 
 from indelible import benchmark, verbs
 from indelible.cli import complain, options
-from indelible.shown import Benchmark
+from indelible.results import Benchmark
 
 HELP = "how fast the simulator itself is"
 DESCRIPTION = (

@@ -6,7 +6,7 @@ import argparse
 
 from indelible import write_sets
 from indelible.cli import options
-from indelible.shown import Characterization
+from indelible.results import Characterization
 
 HELP = "what the transactions of a workload write, next to published values"
 DESCRIPTION = (

@@ -10,7 +10,7 @@ from indelible.cli import options, outputs
 from indelible.errors import InputError
 from indelible.experiment import MACHINE
 from indelible.metrics import metric_named
-from indelible.results import Comparison
+from indelible.results.comparison import Comparison
 from indelible.views import RATIOS, VIEWS, based
 
 HELP = "designs on workloads, as in a paper's evaluation"

@@ -7,7 +7,7 @@ import argparse
 from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import CRASH_MACHINE
-from indelible.results import Crash
+from indelible.results.crash import Crash
 
 HELP = "cut the power, recover, check what is left"
 DESCRIPTION = (

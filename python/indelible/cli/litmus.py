@@ -7,7 +7,7 @@ import argparse
 from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import RANDOM_MAX
-from indelible.results import Litmus
+from indelible.results.litmus import Litmus
 
 HELP = "what a power failure may leave of a few ordered stores"
 DESCRIPTION = (

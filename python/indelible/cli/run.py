@@ -7,7 +7,7 @@ import argparse
 from indelible import verbs
 from indelible.cli import options
 from indelible.experiment import MACHINE
-from indelible.results import Run
+from indelible.results.run import Run
 
 HELP = "one workload on one design"
 DESCRIPTION = (

@@ -10,7 +10,7 @@ from indelible.errors import InputError
 from indelible.experiment import MACHINE
 from indelible.metrics import metric_named
 from indelible.plots import sweep as sweep_plot
-from indelible.sweeps import Sweep
+from indelible.results.sweep import Sweep
 from indelible.text import sweep as sweep_text
 
 HELP = "the same runs at several values of a parameter"

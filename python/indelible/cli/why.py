@@ -6,12 +6,12 @@ import argparse
 from functools import partial
 
 from indelible import inquiry
-from indelible.causes import Causes
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE
 from indelible.inquiry import BY, BY_MAX
 from indelible.metrics import metric_named
 from indelible.plots import causes as causes_plot
+from indelible.results.causes import Causes
 from indelible.text import causes as causes_text
 
 HELP = "why two designs differ, and what that depends on"

@@ -9,7 +9,7 @@ from typing import Any
 
 from indelible import extension
 from indelible.experiment import Script
-from indelible.results import OfSeeds
+from indelible.results.seeds import OfSeeds
 from indelible.scripts import called
 from indelible.settings import ITEMS, Pairs, canonical, of_cell, of_machine
 from indelible.text import word

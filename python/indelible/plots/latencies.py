@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from indelible.results import Comparison
+    from indelible.results.comparison import Comparison
 
 #: The most panels in a row, and the height of each.
 PANELS_IN_ROW = 4

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from indelible.results import Comparison
+    from indelible.results.comparison import Comparison
 
 #: The names of designs below their bars: their font size, the least room for them, and the margin
 #: around it, all in points.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from indelible.results import Comparison
+    from indelible.results.comparison import Comparison
 
 #: The numbers of the two axes.
 ACROSS, UP = "throughput", "pm_writes"

@@ -31,8 +31,8 @@ from indelible.plots import (
     styled,
     widest,
 )
+from indelible.results.sweep import Point, Sweep
 from indelible.settings import number
-from indelible.sweeps import Point, Sweep
 from indelible.text import sweep as sweep_text
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from indelible.results import Comparison
+    from indelible.results.comparison import Comparison
 
 PANEL_INCHES = 1.9
 

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
 from indelible import stacks
-from indelible.causes import AS_IT_IS, LEAST_SHIFT, Causes, distance
 from indelible.metrics import METRICS
-from indelible.sweeps import Point
+from indelible.results.causes import AS_IT_IS, LEAST_SHIFT, Causes, distance
+from indelible.results.sweep import Point
 from indelible.text import (
     BLANK,
     Note,
