@@ -18,38 +18,35 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from indelible import native
-    from indelible.compiler import cc
     from indelible.errors import CheckError, HostError, InputError, InternalError
-    from indelible.exploration import Exploration, explore
-    from indelible.health import doctor
-    from indelible.inquiry import why
     from indelible.pool import Interrupted
-    from indelible.probing import Probed, probe
-    from indelible.recording import Recorded, record
     from indelible.results.causes import Causes
     from indelible.results.comparison import Comparison
     from indelible.results.crash import Crash
     from indelible.results.litmus import Litmus
     from indelible.results.run import Run
     from indelible.results.sweep import Sweep
-    from indelible.starting import New, new
-    from indelible.starting_in_rust import NewInRust
-    from indelible.timeline import Timeline, trace
-    from indelible.verbs import (
-        battery,
-        bench,
-        compare,
-        crash,
-        explain,
-        litmus,
-        reproduce,
-        run,
-        sweep,
-    )
-    from indelible.verbs import (
-        list as list,
-    )
-    from indelible.write_sets import characterize
+    from indelible.timeline import Timeline
+    from indelible.verbs.battery import battery
+    from indelible.verbs.bench import bench
+    from indelible.verbs.catalog import list as list
+    from indelible.verbs.cc import cc
+    from indelible.verbs.characterize import characterize
+    from indelible.verbs.compare import compare
+    from indelible.verbs.crash import crash
+    from indelible.verbs.doctor import doctor
+    from indelible.verbs.explain import explain
+    from indelible.verbs.explore import Exploration, explore
+    from indelible.verbs.litmus import litmus
+    from indelible.verbs.new import New, new
+    from indelible.verbs.new_in_rust import NewInRust
+    from indelible.verbs.probe import Probed, probe
+    from indelible.verbs.record import Recorded, record
+    from indelible.verbs.reproduce import reproduce
+    from indelible.verbs.run import run
+    from indelible.verbs.sweep import sweep
+    from indelible.verbs.trace import trace
+    from indelible.verbs.why import why
 
     __version__: str
 
@@ -95,25 +92,24 @@ __all__ = [
 #: What `from indelible import *` leaves out, so that `list` is Python's own there.
 _UNSTARRED = ("list",)
 
-#: The modules of the names that are not in `verbs`.
+#: The modules of the names that are no calls, and of `list`; any other call is in `verbs`, in the
+#: module of its name.
 _HOMES = {
     "errors": ("CheckError", "HostError", "InputError", "InternalError"),
-    "compiler": ("cc",),
-    "exploration": ("Exploration", "explore"),
-    "health": ("doctor",),
-    "inquiry": ("why",),
     "pool": ("Interrupted",),
-    "probing": ("Probed", "probe"),
-    "recording": ("Recorded", "record"),
     "results.causes": ("Causes",),
     "results.comparison": ("Comparison",),
     "results.crash": ("Crash",),
     "results.litmus": ("Litmus",),
     "results.run": ("Run",),
     "results.sweep": ("Sweep",),
-    "starting": ("New", "NewInRust", "new"),
-    "timeline": ("Timeline", "trace"),
-    "write_sets": ("characterize",),
+    "timeline": ("Timeline",),
+    "verbs.catalog": ("list",),
+    "verbs.explore": ("Exploration",),
+    "verbs.new": ("New",),
+    "verbs.new_in_rust": ("NewInRust",),
+    "verbs.probe": ("Probed",),
+    "verbs.record": ("Recorded",),
 }
 
 
@@ -128,7 +124,7 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module `indelible` has no `{name}`")
         if name == "native":
             return importlib.import_module("indelible.native")
-        home = next((home for home, names in _HOMES.items() if name in names), "verbs")
+        home = next((home for home, names in _HOMES.items() if name in names), f"verbs.{name}")
         found = globals()[name] = getattr(importlib.import_module(f"indelible.{home}"), name)
         return found
 

@@ -533,7 +533,7 @@ def test_a_design_in_python_is_not_sent(here: LocalCluster, tmp_path: Path) -> N
 
 
 def test_nobody_waits_for_distributed_who_asks_for_no_cluster() -> None:
-    code = "import sys, conftest, indelible.verbs; sys.exit('distributed' in sys.modules)"
+    code = "import sys, conftest, indelible.verbs.compare; sys.exit('distributed' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

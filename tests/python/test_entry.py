@@ -55,7 +55,7 @@ def test_verdicts_have_colours_on_a_terminal_alone(
     )
 
 
-@pytest.mark.parametrize("name", ["cli", "_core", "extension", "verbs", "text", "cli.parser"])
+@pytest.mark.parametrize("name", ["cli", "_core", "extension", "verbs.run", "text", "cli.parser"])
 def test_ctrl_c_in_an_import_is_an_interruption(tmp_path: Path, name: str) -> None:
     """A module that Python imports before any other presses it."""
     (tmp_path / "sitecustomize.py").write_text(PRESSED.format(name=f"indelible.{name}"))

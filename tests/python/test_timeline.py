@@ -115,7 +115,7 @@ def test_what_is_interrupted_is_not_written(
     def interrupted(*_: object, **__: object) -> None:
         raise pool.Interrupted(timeline.Timeline(part, whole.recording, whole.trace))
 
-    monkeypatch.setattr(timeline, "trace", interrupted)
+    monkeypatch.setattr(indelible, "trace", interrupted)
     assert main(["trace", "--design", "silo", "--workload", "hash"]) == 130
     shown = capsys.readouterr()
     assert "interrupted: the rest of the run is missing" in shown.out

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import benchmark, verbs
+import indelible
+from indelible import benchmark
 from indelible.cli import complain, options
 from indelible.results import Benchmark
 
@@ -47,5 +48,5 @@ def call(args: argparse.Namespace) -> int:
         return 0
 
     return options.answer(
-        lambda: verbs.bench(args.quick, designs=args.designs, seed=args.seed), show
+        lambda: indelible.bench(args.quick, designs=args.designs, seed=args.seed), show
     )

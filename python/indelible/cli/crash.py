@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+import indelible
 from indelible.cli import options
 from indelible.experiment import CRASH_MACHINE
 from indelible.results.crash import Crash
@@ -128,7 +128,7 @@ def call(args: argparse.Namespace) -> int:
         return 2 if answer.data["points"] and not answer.checked else 0
 
     return options.answer(
-        lambda: verbs.crash(
+        lambda: indelible.crash(
             args.design,
             args.workload,
             cores=args.cores,

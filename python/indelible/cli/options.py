@@ -13,11 +13,11 @@ from typing import Any, Protocol, TypeVar
 
 from indelible import files
 from indelible.arguments import WHOLE_MAX, span
-from indelible.asked import SEEDS_MAX
 from indelible.cli import INTERRUPTED, letters
 from indelible.errors import InputError
 from indelible.metrics import METRICS
 from indelible.pool import Interrupted
+from indelible.verbs import SEEDS_MAX
 
 Answer = TypeVar("Answer")
 

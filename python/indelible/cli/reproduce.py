@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+import indelible
 from indelible.cli import options, outputs
 from indelible.errors import InputError
 from indelible.papers import PAPERS
@@ -67,7 +67,7 @@ def call(args: argparse.Namespace) -> int:
         return 0
 
     return options.answer(
-        lambda: verbs.reproduce(
+        lambda: indelible.reproduce(
             args.paper,
             args.machine,
             vary=vary or None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+import indelible
 from indelible import timeline
 from indelible.cli import complain, options, outputs
 from indelible.errors import InputError
@@ -108,4 +109,4 @@ def call(args: argparse.Namespace) -> int:
 
     shared = ("start", "length", "event", "address", "without", "cores")
     asked = {name: getattr(args, name) for name in shared} | options.experiment_arguments(args)
-    return options.answer(lambda: timeline.trace(args.design, args.workload, **asked), show)
+    return options.answer(lambda: indelible.trace(args.design, args.workload, **asked), show)

@@ -8,10 +8,10 @@ from typing import Any
 
 from indelible import experiment, extension, pool
 from indelible.arguments import FileName, named
-from indelible.asked import names_of
 from indelible.experiment import Experiment
 from indelible.results import Characterization
 from indelible.settings import Settings, of_cell, pairs
+from indelible.verbs import names_of
 
 #: The design, the machine and the transactions of a core with which write sets are counted: they do
 #: not depend on the design, and little on the machine.

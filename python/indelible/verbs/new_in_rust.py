@@ -130,7 +130,7 @@ def _sources() -> Path:
     for folder in (here, *here.parents):
         if (folder / SOURCES / REGISTRY).is_file():
             return Path(os.path.relpath(folder / SOURCES, here))
-    own = Path(__file__).resolve().parents[2]
+    own = Path(__file__).resolve().parents[3]
     is_checkout = (own / SOURCES / REGISTRY).is_file()
     raise InputError(
         f"a design in Rust is added to a checkout of the sources, and {here} is not in one: "

@@ -9,7 +9,6 @@ from typing import Any
 
 from indelible import changes, experiment, extension, pool
 from indelible.arguments import DesignName, FileName, listed, named, whole
-from indelible.asked import names_of, seeds_of
 from indelible.changes import CORES, RUN_FIELDS, Change, Field, Refused
 from indelible.cluster import Dask
 from indelible.errors import InputError
@@ -20,6 +19,7 @@ from indelible.results.causes import AS_IT_IS, Causes
 from indelible.results.sweep import Sweep
 from indelible.scripts import called
 from indelible.settings import ITEMS, Pairs, Settings, canonical, of_cell, pairs
+from indelible.verbs import names_of, seeds_of
 
 #: The default factor by which numbers are divided and multiplied, and the largest.
 BY = 2

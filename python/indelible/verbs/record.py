@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from indelible import compiler
 from indelible.arguments import named, truth, whole, worded
 from indelible.errors import InputError
 from indelible.files import naming, replacing, require_writable
 from indelible.results import Object
 from indelible.settings import Pairs
+from indelible.verbs import cc
 
 #: The default limit of a trace in bytes (ours: some five million operations).
 BYTES_MAX = 256 << 20
@@ -151,7 +151,7 @@ def record(
     asked = what_of(pool, loads, unseen, most)
     seed = whole("seed", seed)
     require_writable("`out`", out)
-    compiler.require_host()
+    cc.require_host()
     with tempfile.TemporaryDirectory(prefix="indelible-") as name:
         folder = Path(name)
         started = time.monotonic()

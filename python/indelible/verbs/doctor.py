@@ -17,11 +17,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible import compiler, extension, pool
+from indelible import extension, pool
 from indelible.errors import InputError
 from indelible.experiment import Campaign, Experiment
 from indelible.results import Object
 from indelible.results.crash import failed_points
+from indelible.verbs import cc
 
 #: A little memory, since a host may let a process have few addresses.
 LITTLE = (("pm.device_size", "256MiB"), ("dram.device_size", "64MiB"))
@@ -163,7 +164,7 @@ def _programs() -> Check:
     """Return whether programs can be recorded here, which takes a compiler and this system."""
     what = "programs of yours (cc, record, explore)"
     try:
-        compiler.require_host()
+        cc.require_host()
     except InputError as error:
         return Check("cc", None, f"no {what}: {error}")
     path = shutil.which("cc")
@@ -180,7 +181,7 @@ def _programs() -> Check:
             "cc", False, f"{path} compiles nothing ({said}): no {what}", "fix the compiler"
         )
     try:
-        compiler.require_cache()
+        cc.require_cache()
     except InputError as error:
         return Check("cc", False, f"{error}: no {what}")
     return Check("cc", True, f"{path}: {what}")

@@ -1,4 +1,4 @@
-"""A program recorded in many orders of its threads, and crash-tested in each."""
+"""The verb `explore`: a program recorded in many orders of its threads, each crash-tested."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from indelible.arguments import DesignName, FileName, above_zero, named, whole
 from indelible.errors import CheckError, InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, Script
 from indelible.extension import core
-from indelible.recording import BYTES_MAX, EndError, Recorded, command_of, record, what_of
 from indelible.results import Object
 from indelible.results.crash import Crash, failed_points
 from indelible.settings import Settings, of_cell, pairs
+from indelible.verbs.record import BYTES_MAX, EndError, Recorded, command_of, record, what_of
 
 #: The default number of orders that are tried (ours), and the most.
 SEEDS = 20
