@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from indelible.results.litmus import Litmus
     from indelible.results.run import Run
     from indelible.results.sweep import Sweep
-    from indelible.timeline import Timeline
+    from indelible.results.timeline import Timeline
     from indelible.verbs.battery import battery
     from indelible.verbs.bench import bench
     from indelible.verbs.catalog import list as list
@@ -103,7 +103,7 @@ _HOMES = {
     "results.litmus": ("Litmus",),
     "results.run": ("Run",),
     "results.sweep": ("Sweep",),
-    "timeline": ("Timeline",),
+    "results.timeline": ("Timeline",),
     "verbs.catalog": ("list",),
     "verbs.explore": ("Exploration",),
     "verbs.new": ("New",),

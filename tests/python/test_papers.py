@@ -21,14 +21,9 @@ from indelible import papers
 from indelible.evaluation import Cell
 from indelible.papers import Paper
 from indelible.plots import reproduction as reproduction_plot
-from indelible.reproduction import (
-    Reproduction,
-    Reproductions,
-    measured,
-    reproduction,
-    reproductions,
-)
+from indelible.results.reproduction import Reproduction, Reproductions
 from indelible.results.run import Run
+from indelible.text.reproduction import measured, reproduction, reproductions
 
 Command = Callable[..., tuple[int, str, str]]
 

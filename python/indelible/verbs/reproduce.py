@@ -13,7 +13,7 @@ from indelible.cluster import Dask
 from indelible.errors import InputError
 from indelible.jobs import run_all
 from indelible.papers import paper_named
-from indelible.reproduction import Reproduction, Reproductions
+from indelible.results.reproduction import Reproduction, Reproductions
 from indelible.results.sweep import Point
 from indelible.settings import Settings, pairs
 from indelible.verbs import (

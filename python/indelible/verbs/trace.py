@@ -20,8 +20,8 @@ from indelible.experiment import (
     TIMELINE_START,
     Recording,
 )
+from indelible.results.timeline import Timeline
 from indelible.settings import Settings
-from indelible.timeline import Timeline
 from indelible.verbs import experiment_of
 
 

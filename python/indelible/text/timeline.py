@@ -1,53 +1,16 @@
-"""The events of a part of a run with their times, for a terminal and for Perfetto."""
+"""The events of a part of a run, as text for a terminal. Returns strings and prints nothing."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from indelible import files, text
-from indelible.experiment import Recording
-from indelible.results import Answer
+from indelible import text
+from indelible.results.timeline import Timeline
 
 #: The place of events that concern the whole machine, and no line.
 POWER = "power"
-
-
-@dataclass(frozen=True, repr=False)
-class Timeline(Answer):
-    """A part of a run: `timeline.events` are rows, `timeline.trace` is for ui.perfetto.dev.
-
-    Times are cycles since measuring began; `frequency` is the number of cycles in a second.
-    """
-
-    data: Mapping[str, Any]
-    recording: Recording
-    #: The bytes of a file that Perfetto opens.
-    trace: bytes
-
-    @property
-    def start(self) -> int:
-        """The first cycle of the part: `from` in the JSON, which is a keyword of Python."""
-        return self.data["from"]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the run was interrupted, so that the rest of the window is missing."""
-        return bool(self.data["run"]["cancelled"])
-
-    def save(self, path: str | Path) -> None:
-        """Write the trace for Perfetto."""
-        with files.naming(path):
-            files.write(path, self.trace)
-
-    def __repr__(self) -> str:
-        return f"<Timeline {self.recording.command()}>"
-
-    def __str__(self) -> str:
-        return listed(self)
 
 
 def summary(answer: Timeline, path: str | None, width: int | None = None) -> str:
