@@ -20,8 +20,9 @@ from indelible.plots import (
     styled,
     widest,
 )
-from indelible.stacks import MEAN_LABEL, STALLS, WRITES, Stacked, stacks
+from indelible.stacks import STALLS, WRITES, Stacked, stacks
 from indelible.text import comparison as comparison_text
+from indelible.text.stacks import MEAN_LABEL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

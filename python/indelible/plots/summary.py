@@ -19,8 +19,9 @@ from indelible.plots import (
     number_decades,
     styled,
 )
-from indelible.summary import HALF_WIDTH, RATIOS, over, rows_of
+from indelible.summary import HALF_WIDTH, RATIOS, rows_of
 from indelible.text import comparison as comparison_text
+from indelible.text.summary import over
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
