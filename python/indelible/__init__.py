@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from indelible.results.causes import Causes
     from indelible.results.comparison import Comparison
     from indelible.results.crash import Crash
+    from indelible.results.exploration import Exploration
     from indelible.results.litmus import Litmus
+    from indelible.results.probe import Probed
+    from indelible.results.recording import Recorded
     from indelible.results.run import Run
     from indelible.results.sweep import Sweep
     from indelible.results.timeline import Timeline
@@ -36,12 +39,12 @@ if TYPE_CHECKING:
     from indelible.verbs.crash import crash
     from indelible.verbs.doctor import doctor
     from indelible.verbs.explain import explain
-    from indelible.verbs.explore import Exploration, explore
+    from indelible.verbs.explore import explore
     from indelible.verbs.litmus import litmus
     from indelible.verbs.new import New, new
     from indelible.verbs.new_in_rust import NewInRust
-    from indelible.verbs.probe import Probed, probe
-    from indelible.verbs.record import Recorded, record
+    from indelible.verbs.probe import probe
+    from indelible.verbs.record import record
     from indelible.verbs.reproduce import reproduce
     from indelible.verbs.run import run
     from indelible.verbs.sweep import sweep
@@ -100,16 +103,16 @@ _HOMES = {
     "results.causes": ("Causes",),
     "results.comparison": ("Comparison",),
     "results.crash": ("Crash",),
+    "results.exploration": ("Exploration",),
     "results.litmus": ("Litmus",),
+    "results.probe": ("Probed",),
+    "results.recording": ("Recorded",),
     "results.run": ("Run",),
     "results.sweep": ("Sweep",),
     "results.timeline": ("Timeline",),
     "verbs.catalog": ("list",),
-    "verbs.explore": ("Exploration",),
     "verbs.new": ("New",),
     "verbs.new_in_rust": ("NewInRust",),
-    "verbs.probe": ("Probed",),
-    "verbs.record": ("Recorded",),
 }
 
 

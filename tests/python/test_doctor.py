@@ -19,15 +19,16 @@ import indelible
 from conftest import needs_core
 from indelible import extension, pool
 from indelible.cli import main
+from indelible.results.health import Health
 from indelible.text import health as health_text
-from indelible.verbs import cc, doctor
+from indelible.verbs import cc
 from recorded import needs_recorder
 
 #: How a check is spoilt: a verb of the simulator, which of its requests, and what is answered.
 Spoilt = tuple[str, Callable[[Mapping[str, Any]], bool], Mapping[str, Any]]
 
 
-def checks(answer: doctor.Health) -> dict[str, bool | None]:
+def checks(answer: Health) -> dict[str, bool | None]:
     return {row["what"]: row["ok"] for row in answer["checks"]}
 
 

@@ -21,6 +21,7 @@ from conftest import HERE, heed_interrupts, needs_core
 from indelible import pool
 from indelible.cli import main
 from indelible.experiment import Campaign, Experiment
+from indelible.results.exploration import Exploration
 from indelible.verbs import explore
 from recorded import PAIR, Build, needs_recorder
 
@@ -211,12 +212,10 @@ def told(*accepts_all: bool | None) -> str:
     ]
     asked = {"command": ["./program"], "design": "undo@x86", "machine": "tiny", "check": "./check"}
     answer = {**asked, "orders": 1, "rows": rows, "cancelled": False, "would_show": None}
-    return " ".join(str(explore.Exploration(answer)).split())
+    return " ".join(str(Exploration(answer)).split())
 
 
-def answered(
-    monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, object] | None]
-) -> explore.Exploration:
+def answered(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, object] | None]) -> Exploration:
     """Return what is made of rows after an interruption."""
 
     def execute(jobs: object, what: str) -> None:

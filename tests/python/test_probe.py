@@ -17,9 +17,9 @@ from indelible import extension, pool, probes
 from indelible.cli import main
 from indelible.plots import COLOURS
 from indelible.plots import probe as probe_plot
+from indelible.results.probe import Probed
 from indelible.settings import number
 from indelible.text import probe as probe_text
-from indelible.verbs.probe import Probed
 
 pytestmark = needs_core
 

@@ -6,7 +6,7 @@ import argparse
 
 import indelible
 from indelible.cli import options
-from indelible.verbs import doctor
+from indelible.results.health import Health
 
 HELP = "check that this installation works"
 DESCRIPTION = (
@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `doctor`."""
 
-    def show(answer: doctor.Health) -> int:
+    def show(answer: Health) -> int:
         options.show_answer(args, answer)
         return 0 if answer.passed else FAILED
 

@@ -7,6 +7,7 @@ import argparse
 import indelible
 from indelible.cli import crash, options, record
 from indelible.experiment import CRASH_MACHINE
+from indelible.results.exploration import Exploration
 from indelible.verbs import explore
 
 HELP = "record a program in many orders of its threads, and cut the power in each"
@@ -84,7 +85,7 @@ def call(args: argparse.Namespace) -> int:
     """Answer `explore`."""
     command = record.program_of(args)
 
-    def show(answer: explore.Exploration) -> int:
+    def show(answer: Exploration) -> int:
         options.show_answer(args, answer)
         if answer.failed:
             return 1

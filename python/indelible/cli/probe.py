@@ -8,8 +8,9 @@ import indelible
 from indelible.cli import options, outputs
 from indelible.plots import probe as probe_plot
 from indelible.probes import GROUPS
+from indelible.results.probe import Probed
 from indelible.text import probe as probe_text
-from indelible.verbs.probe import MACHINE, Probed
+from indelible.verbs.probe import MACHINE
 
 HELP = "latency and bandwidth of a machine's memory, next to measurements of real ones"
 DESCRIPTION = (

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indelible import text
+from indelible.results.exploration import SURE, Exploration
 from indelible.text.crash import ACCEPTS_ALL, OTHER, list_violations, nothing_checked
-from indelible.verbs.explore import SURE, Exploration
 
 #: The most seeds whose errors are shown; `--json` has them all (ours: a screen).
 SEEDS_SHOWN = 3

@@ -20,8 +20,8 @@ from typing import Any
 from indelible import extension, pool
 from indelible.errors import InputError
 from indelible.experiment import Campaign, Experiment
-from indelible.results import Object
 from indelible.results.crash import failed_points
+from indelible.results.health import Health
 from indelible.verbs import cc
 
 #: A little memory, since a host may let a process have few addresses.
@@ -75,21 +75,6 @@ class Check:
     said: str
     #: The advice to the user.
     fix: str | None = None
-
-
-class Health(Object):
-    """The object of `doctor --json`, which prints as its table."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether no check failed; optional parts may be missing."""
-        return all(row["ok"] is not False for row in self["checks"])
-
-    def __str__(self) -> str:
-        from indelible import text
-        from indelible.text import health as health_text
-
-        return health_text.health(self, text.terminal_width())
 
 
 def doctor() -> Health:

@@ -21,10 +21,11 @@ from indelible.arguments import DesignName, FileName, above_zero, named, whole
 from indelible.errors import CheckError, InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, Script
 from indelible.extension import core
-from indelible.results import Object
 from indelible.results.crash import Crash, failed_points
+from indelible.results.exploration import SURE, Exploration
+from indelible.results.recording import Recorded
 from indelible.settings import Settings, of_cell, pairs
-from indelible.verbs.record import BYTES_MAX, EndError, Recorded, command_of, record, what_of
+from indelible.verbs.record import BYTES_MAX, EndError, command_of, record, what_of
 
 #: The default number of orders that are tried (ours), and the most.
 SEEDS = 20
@@ -32,9 +33,6 @@ SEEDS_MAX = 100_000
 
 #: The default limit of seconds for one recording (ours).
 SECONDS = 60.0
-
-#: The probability with which an error in so many orders would have shown (ours: as of intervals).
-SURE = 0.95
 
 #: The default design, on which a program with flushes and fences of its own runs.
 DESIGN = "undo@x86"
@@ -65,35 +63,6 @@ NOTHING: Mapping[str, Any] = {
     "crash": None,
     "notes": (),
 }
-
-
-class Exploration(Object):
-    """The object of `explore --json`, which prints as its table."""
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether seeds are missing: `cancelled` in the JSON."""
-        return bool(self["cancelled"])
-
-    @property
-    def failed(self) -> list[dict[str, Any]]:
-        """The rows of the seeds with which an error was found."""
-        return [row for row in self["rows"] if row["wrong"] is not None]
-
-    @property
-    def passed(self) -> bool:
-        """Whether there was something to check with every seed, and no error was found."""
-        return not self.failed and self.checked
-
-    @property
-    def checked(self) -> bool:
-        """Whether there was something to check with every seed."""
-        return bool(self["rows"]) and all(row["checked"] for row in self["rows"])
-
-    def __str__(self) -> str:
-        from indelible.text import exploration as exploration_text
-
-        return exploration_text.explored(self)
 
 
 def explore(
