@@ -16,12 +16,7 @@ from typing import Any
 from indelible import stacks, usage
 from indelible.changes import DESIGN, MACHINE, Change, Refused
 from indelible.kept import Taken
-from indelible.means import (
-    half_width,
-    log_half_width,
-    mean_of_seeds,
-    mean_ratio_of_seeds,
-)
+from indelible.means import half_width, log_half_width, mean_of_seeds, mean_ratio_of_seeds
 from indelible.metrics import METRICS
 from indelible.results import Shown
 from indelible.results.comparison import Comparison, SeededCell

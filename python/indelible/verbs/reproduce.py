@@ -16,11 +16,7 @@ from indelible.papers import paper_named
 from indelible.results.reproduction import Reproduction, Reproductions
 from indelible.results.sweep import Point
 from indelible.settings import Settings, pairs
-from indelible.verbs import (
-    RUN_FIELDS,
-    run_field,
-    varied_alone,
-)
+from indelible.verbs import RUN_FIELDS, run_field, varied_alone
 
 
 def reproduce(

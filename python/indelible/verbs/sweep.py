@@ -14,14 +14,7 @@ from indelible.jobs import run_all
 from indelible.metrics import metric_named
 from indelible.results.sweep import Point, Sweep
 from indelible.settings import Settings, of_cell, pairs
-from indelible.verbs import (
-    RUN_FIELDS,
-    base_of,
-    names_of,
-    run_field,
-    seeds_of,
-    varied_alone,
-)
+from indelible.verbs import RUN_FIELDS, base_of, names_of, run_field, seeds_of, varied_alone
 
 
 def sweep(

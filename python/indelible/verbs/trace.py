@@ -6,20 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from indelible import pool
-from indelible.arguments import (
-    DesignName,
-    FileName,
-    readable,
-    whole,
-)
+from indelible.arguments import DesignName, FileName, readable, whole
 from indelible.errors import InputError
-from indelible.experiment import (
-    CRASH_MACHINE,
-    MACHINE,
-    TIMELINE_LENGTH,
-    TIMELINE_START,
-    Recording,
-)
+from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START, Recording
 from indelible.results.timeline import Timeline
 from indelible.settings import Settings
 from indelible.verbs import experiment_of
