@@ -18,35 +18,38 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from indelible import native
-    from indelible._core import CheckError, HostError, InputError, InternalError
-    from indelible.causes import Causes
-    from indelible.compiler import cc
-    from indelible.exploration import Exploration, explore
-    from indelible.health import doctor
-    from indelible.inquiry import why
+    from indelible.errors import CheckError, HostError, InputError, InternalError
     from indelible.pool import Interrupted
-    from indelible.probing import Probed, probe
-    from indelible.recording import Recorded, record
-    from indelible.results import Comparison, Crash, Litmus, Run
-    from indelible.starting import New, new
-    from indelible.starting_in_rust import NewInRust
-    from indelible.sweeps import Sweep
-    from indelible.timeline import Timeline, trace
-    from indelible.verbs import (
-        battery,
-        bench,
-        compare,
-        crash,
-        explain,
-        litmus,
-        reproduce,
-        run,
-        sweep,
-    )
-    from indelible.verbs import (
-        list as list,
-    )
-    from indelible.write_sets import characterize
+    from indelible.results.causes import Causes
+    from indelible.results.comparison import Comparison
+    from indelible.results.crash import Crash
+    from indelible.results.exploration import Exploration
+    from indelible.results.litmus import Litmus
+    from indelible.results.probe import Probed
+    from indelible.results.recording import Recorded
+    from indelible.results.run import Run
+    from indelible.results.sweep import Sweep
+    from indelible.results.timeline import Timeline
+    from indelible.verbs.battery import battery
+    from indelible.verbs.bench import bench
+    from indelible.verbs.catalog import list as list
+    from indelible.verbs.cc import cc
+    from indelible.verbs.characterize import characterize
+    from indelible.verbs.compare import compare
+    from indelible.verbs.crash import crash
+    from indelible.verbs.doctor import doctor
+    from indelible.verbs.explain import explain
+    from indelible.verbs.explore import explore
+    from indelible.verbs.litmus import litmus
+    from indelible.verbs.new import New, new
+    from indelible.verbs.new_in_rust import NewInRust
+    from indelible.verbs.probe import probe
+    from indelible.verbs.record import record
+    from indelible.verbs.reproduce import reproduce
+    from indelible.verbs.run import run
+    from indelible.verbs.sweep import sweep
+    from indelible.verbs.trace import trace
+    from indelible.verbs.why import why
 
     __version__: str
 
@@ -92,22 +95,24 @@ __all__ = [
 #: What `from indelible import *` leaves out, so that `list` is Python's own there.
 _UNSTARRED = ("list",)
 
-#: The modules of the names that are not in `verbs`.
+#: The modules of the names that are no calls, and of `list`; any other call is in `verbs`, in the
+#: module of its name.
 _HOMES = {
-    "experiment": ("CheckError", "HostError", "InputError", "InternalError"),
-    "causes": ("Causes",),
-    "compiler": ("cc",),
-    "exploration": ("Exploration", "explore"),
-    "health": ("doctor",),
-    "inquiry": ("why",),
+    "errors": ("CheckError", "HostError", "InputError", "InternalError"),
     "pool": ("Interrupted",),
-    "probing": ("Probed", "probe"),
-    "recording": ("Recorded", "record"),
-    "results": ("Comparison", "Crash", "Litmus", "Run"),
-    "starting": ("New", "NewInRust", "new"),
-    "sweeps": ("Sweep",),
-    "timeline": ("Timeline", "trace"),
-    "write_sets": ("characterize",),
+    "results.causes": ("Causes",),
+    "results.comparison": ("Comparison",),
+    "results.crash": ("Crash",),
+    "results.exploration": ("Exploration",),
+    "results.litmus": ("Litmus",),
+    "results.probe": ("Probed",),
+    "results.recording": ("Recorded",),
+    "results.run": ("Run",),
+    "results.sweep": ("Sweep",),
+    "results.timeline": ("Timeline",),
+    "verbs.catalog": ("list",),
+    "verbs.new": ("New",),
+    "verbs.new_in_rust": ("NewInRust",),
 }
 
 
@@ -117,12 +122,12 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         """Import a name at its first use: the command has to catch a Ctrl-C during its imports."""
         if name == "__version__":
-            return importlib.import_module("indelible.experiment").version()
+            return importlib.import_module("indelible.extension").version()
         if name not in (*__all__, *_UNSTARRED):
             raise AttributeError(f"module `indelible` has no `{name}`")
         if name == "native":
             return importlib.import_module("indelible.native")
-        home = next((home for home, names in _HOMES.items() if name in names), "verbs")
+        home = next((home for home, names in _HOMES.items() if name in names), f"verbs.{name}")
         found = globals()[name] = getattr(importlib.import_module(f"indelible.{home}"), name)
         return found
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indelible import experiment
-from indelible.experiment import Experiment, InputError
+from indelible import extension
+from indelible.errors import InputError
+from indelible.experiment import Experiment
 from indelible.settings import Pairs
 
 
@@ -41,7 +42,7 @@ def _of_hardware(asked: Experiment) -> Pairs:
 
 def _saved(asked: Experiment, cores: int | None, settings: Pairs) -> Saved | None:
     try:
-        answer = experiment.batteries([asked.design], asked.machine, cores, settings)
+        answer = extension.batteries([asked.design], asked.machine, cores, settings)
     except InputError:
         return None
     for row in answer["saved"]:

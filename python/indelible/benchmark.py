@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
-from indelible import experiment as asking
-from indelible.experiment import Experiment, InputError, InternalError
+from indelible import extension
+from indelible.errors import InputError, InternalError
+from indelible.experiment import Experiment
 from indelible.names import closest_first
 from indelible.progress import Meter
 from indelible.scripts import Named
@@ -99,7 +100,7 @@ def cells(designs: Iterable[str] | None = None) -> tuple[Cell, ...]:
     With `designs`, only theirs, after the cells of `native` that they are compared with.
     """
     measured = {cell.design for cell in CELLS}
-    existing = [row["name"] for row in asking.designs(designs or ())]
+    existing = [row["name"] for row in extension.designs(designs or ())]
     others = tuple(
         replace(cell, design=design, txs=cell.txs // 5)
         for design in existing
@@ -173,7 +174,7 @@ def _child(asked: dict[str, Any]) -> dict[str, Any]:
         seed=asked["seed"],
         settings=tuple((key, value) for key, value in asked["settings"]),
     )
-    host = experiment.start(asking.core.Control())["host"]
+    host = experiment.start(extension.core.Control())["host"]
     plain = experiment.start_plain()
     speed = host["mem_ops_per_s"]
     measured = {

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from indelible import kept, scripts
-from indelible.experiment import InputError, describe
+from indelible.errors import InputError
+from indelible.extension import describe
 from indelible.files import naming
-from indelible.shown import Object
+from indelible.results import Object
 
 #: Commands whose answer follows from their words.
 BUNDLED = ("run", "compare", "why", "sweep", "reproduce", "crash", "litmus", "characterize")

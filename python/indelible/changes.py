@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
+from indelible.errors import InputError
 from indelible.evaluation import TXS
-from indelible.experiment import Experiment, InputError, describe
+from indelible.experiment import Experiment
+from indelible.extension import describe
 from indelible.names import closest_first
 from indelible.scripts import called, is_script
 from indelible.settings import ITEMS, as_word, canonical, number

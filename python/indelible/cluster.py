@@ -21,8 +21,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from indelible import experiment
-from indelible.experiment import Elsewhere, HostError, InputError, InternalError
+from indelible import extension
+from indelible.arguments import named
+from indelible.errors import HostError, InputError, InternalError
+from indelible.extension import Elsewhere
 from indelible.kept import Simulated, simulator
 from indelible.pool import Here, Lost, Place, jobs_at_once
 from indelible.progress import PATIENCE_SECONDS
@@ -92,7 +94,7 @@ class Cluster:
 
     def controls(self, jobs: Sequence[Simulated]) -> Sequence[Sent]:
         """Return a control that sends each job, or refuse a job that cannot run elsewhere."""
-        presets = {row["name"] for row in experiment.catalog("machines")}
+        presets = {row["name"] for row in extension.catalog("machines")}
         machines: dict[tuple[str, Pairs], str] = {}
 
         def sent(job: Simulated) -> Sent:
@@ -223,14 +225,14 @@ def answer(verb: str, request: str, machine: str | None, asker: str) -> tuple[st
 
 def _answer(verb: str, request: str, machine: str | None) -> str:
     # By the worker's own `INDELIBLE_JOBS` and processors, which may differ from the asking host's.
-    control = experiment.core.Control(jobs_at_once())
+    control = extension.core.Control(jobs_at_once())
     if machine is None:
-        return experiment.ask(verb, request, control)
+        return extension.ask(verb, request, control)
     with tempfile.TemporaryDirectory(prefix="indelible-") as folder:
         file = Path(folder) / "machine.toml"
         file.write_text(machine, encoding="utf-8")
         there = json.loads(request) | {"machine": str(file)}
-        return experiment.ask(verb, json.dumps(there), control)
+        return extension.ask(verb, json.dumps(there), control)
 
 
 def _differs(worker: str, own: str) -> str:
@@ -246,7 +248,7 @@ def _as_file(name: str, settings: Pairs) -> str:
     The text includes the settings, since other values may be computed from them; the worker applies
     them once more. Errors in the machine's own file are reported here, with their line.
     """
-    about = experiment.describe(f"machine:{name}", settings)
+    about = extension.describe(f"machine:{name}", settings)
     lines = [f"name = {json.dumps(about['name'], ensure_ascii=False)}"]
     # JSON and TOML write numbers and plain strings alike.
     lines += [
@@ -274,7 +276,7 @@ def _client(dask: object) -> tuple[Client, bool]:
         if not isinstance(dask, Client) or dask.asynchronous:
             raise InputError(_no_cluster(dask))
         return dask, False
-    address = experiment.named("dask", dask)
+    address = named("dask", dask)
     where = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
     if "address" in where and (address.endswith(".json") or "/" in address.partition("://")[0]):
         raise InputError(f"{address}: there is no such scheduler file")

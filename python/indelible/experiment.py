@@ -1,47 +1,24 @@
-"""The requests to the simulator: an experiment, or a crash campaign on one.
+"""What the simulator is asked to do: run an experiment, cut its power, record it, test orders.
 
-This is the only module that talks to the compiled extension. Names and settings stay text here: the
-Rust side, which alone knows them and their ranges, checks them.
+Each class has the request as JSON and the command line that repeats it.
 """
 
 from __future__ import annotations
 
 import json
-import operator
 import os
 import shlex
 import stat
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
-from indelible import _core as core
-from indelible import scripts
-
-InputError = core.InputError
-HostError = core.HostError
-CheckError = core.CheckError
-InternalError = core.InternalError
-
-
-def stamp(path: str) -> tuple[int, ...]:
-    """Return numbers that distinguish a file from another one put in its place."""
-    about = os.stat(path)
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
-
-
-#: The extension's file, and its stamp from directly after it was loaded.
-LOADED = (core.__file__, stamp(core.__file__))
-
-#: A file's path, or a machine by its name or the path of the file that describes it.
-FileName = str | os.PathLike[str]
-
-#: A design by its name, the path of its file, or its class.
-DesignName = FileName | type
+from indelible import extension
+from indelible.arguments import FileName, is_truth, named, readable, truth, whole
+from indelible.errors import InputError
+from indelible.extension import Control, ask
 
 #: The machine of a run, and that of a crash campaign: one whose caches hold a handful of lines.
 MACHINE = "silo"
@@ -55,17 +32,8 @@ TIMELINE_LENGTH = "20us"
 #: The length of a timeline up to a violation (ours: a screen or two on machine `tiny`).
 TIMELINE_OF_VIOLATION = "200ns"
 
-#: The largest number that JSON readers and Rust agree on.
-WHOLE_MAX = 2**63 - 1
-
 #: The most random programs of a call of `litmus` (ours).
 RANDOM_MAX = 1_000_000
-
-#: The arguments that name designs.
-DESIGNS = ("design", "designs", "normalize", "name", "orders")
-
-#: The least value of the arguments that cannot be 0.
-LEAST = {"cores": 1, "txs": 1, "points": 1, "lives": 1, "event": 1, "leave_out": 1, "trials": 1}
 
 #: The workloads that read a file, and the flag that names it.
 SCRIPT_FLAGS = {"sqlite": "--sql", "ycsb": "--ycsb", "replay": "--replay"}
@@ -100,103 +68,6 @@ class Script:
             raise InputError(f"{place}: {(error.strerror or str(error)).lower()}") from None
 
 
-def whole(name: str, value: object, least: int = 0, most: int = WHOLE_MAX) -> int:
-    """Return a whole number of any library as Python's `int`, or refuse anything else."""
-    try:
-        number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    least = max(least, LEAST.get(name, 0))
-    if number > most == WHOLE_MAX:
-        raise InputError(f"`{name}` is too large: {value!r}")
-    if not least <= number <= most:
-        raise InputError(f"`{name}` must be a whole number {span(least, most)}, not {value!r}")
-    return number
-
-
-def above_zero(name: str, value: object) -> float:
-    """Return a positive number of any library as Python's `float`, or refuse anything else."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:  # type: ignore[operator]
-        raise InputError(f"`{name}` must be a number above 0, not {value!r}")
-    return float(value)
-
-
-def truth(name: str, value: object) -> bool:
-    """Return a truth value, or refuse anything else: to Python a word such as `no` is true."""
-    if not is_truth(value):
-        raise InputError(f"`{name}` must be True or False, not {value!r}")
-    return bool(value)
-
-
-def is_truth(value: object) -> bool:
-    """Return whether a value is a truth value, of Python or of numpy (as in tables of pandas)."""
-    kind = getattr(getattr(value, "dtype", None), "kind", None)
-    return isinstance(value, bool) or (kind == "b" and getattr(value, "ndim", None) == 0)
-
-
-def span(least: int, most: int) -> str:
-    """Return a range in words, without an upper limit that is only that of our formats."""
-    return f"from {least} up" if most == WHOLE_MAX else f"from {least} to {most}"
-
-
-def named(what: str, value: object) -> str:
-    """Return a name or a path as text, or refuse anything else; a class is a design in Python."""
-    if isinstance(value, (type, scripts.Named)) and what in DESIGNS:
-        return scripts.named(value)
-    if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
-        raise InputError(f"`{what}` must be a name, not {value!r}")
-    return readable(what, os.fsdecode(value))
-
-
-def readable(what: str, text: str) -> str:
-    """Return a text that can be passed on, or refuse one that is not valid UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"`{what}` must be text in UTF-8, not {text!r}") from None
-    return text
-
-
-def listed(what: str, value: object) -> tuple[str, ...]:
-    """Return a list of names, or of the one name that stands alone, or refuse anything else."""
-    if isinstance(value, str):
-        return (value,)
-    if isinstance(value, (set, frozenset)):
-        # The first design is 1.00, and a set's first element differs from process to process.
-        raise InputError(f"`{what}` must be a list, not a set, which has no order")
-    found = tuple(value) if isinstance(value, Iterable) else (value,)
-    if not all(isinstance(name, (str, os.PathLike, type)) for name in found):
-        raise InputError(f"`{what}` must be a list of names, not {value!r}")
-    require_distinct(what, found)
-    return tuple(named(what, name) for name in found)
-
-
-def require_distinct(what: str, found: Iterable[object]) -> None:
-    """Refuse different classes of one name among designs: each would be taken for the other."""
-    own = (one.design if isinstance(one, scripts.Named) else one for one in found)
-    classes = dict.fromkeys(one for one in own if isinstance(one, type))
-    for name, times in Counter(one.__name__ for one in classes).items():
-        if times > 1:
-            raise InputError(
-                f"`{what}` has {times} classes called {name}; choose another name for one"
-            )
-
-
-def worded(what: str, value: object) -> tuple[str, ...]:
-    """Return the words of a command, or refuse anything else: a text would split into letters."""
-    several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
-    found: tuple[Any, ...] = tuple(value) if several else (None,)  # type: ignore[arg-type]
-    if not all(isinstance(word, (str, os.PathLike)) for word in found):
-        raise InputError(
-            f"`{what}` must be a list of words such as ['./program', 'pool'], not {value!r}"
-        )
-    decoded = tuple(map(os.fsdecode, found))
-    for word in decoded:
-        if "\0" in word:
-            raise InputError(f"a word of `{what}` must not contain a NUL: {word!r}")
-    return decoded
-
-
 def read_scripts(
     sql: FileName | None, ycsb: FileName | None, replay: FileName | None
 ) -> dict[str, Script]:
@@ -215,26 +86,6 @@ def require_use(scripts: Mapping[str, Script], workloads: tuple[str, ...]) -> No
         if workload not in workloads:
             asked = ", ".join(f"`{name}`" for name in workloads)
             raise InputError(f"{script.flag} is for the workload `{workload}`, not for {asked}")
-
-
-class Elsewhere(ABC):
-    """The control of a job whose request another computer answers."""
-
-    #: The progress of the job, where that is known.
-    done: int = 0
-    total: int = 0
-
-    @abstractmethod
-    def cancel(self) -> None:
-        """Give the job up."""
-
-    @abstractmethod
-    def ask(self, verb: str, request: str) -> str:
-        """Return the answer of the simulator there to a request, both as JSON."""
-
-
-#: The object that watches and stops a job, here or on another computer.
-Control = core.Control | Elsewhere
 
 
 @dataclass(frozen=True)
@@ -318,11 +169,11 @@ class Experiment:
 
     def check(self) -> None:
         """Refuse an experiment that cannot be run, without running it."""
-        core.check(json.dumps(self.spec()))
+        extension.core.check(json.dumps(self.spec()))
 
     def start_plain(self) -> dict[str, Any]:
         """Run its workload on plain memory, without the simulator."""
-        return json.loads(core.plain(json.dumps(self.spec())))
+        return json.loads(extension.core.plain(json.dumps(self.spec())))
 
 
 @dataclass(frozen=True)
@@ -464,7 +315,7 @@ class Recording:
         words += [f"--address {self.address}"] if self.address is not None else []
         return " ".join(words)
 
-    def start(self, control: core.Control) -> dict[str, Any]:
+    def start(self, control: extension.core.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread. The answer's `trace` is in bytes."""
         request = {
             "run": self.experiment.spec() | ({"without": self.without} if self.without else {}),
@@ -473,7 +324,7 @@ class Recording:
             "event": self.event,
             "address": self.address,
         }
-        text, trace = core.trace(json.dumps(request), control)
+        text, trace = extension.core.trace(json.dumps(request), control)
         return json.loads(text) | {"trace": trace}
 
 
@@ -495,10 +346,10 @@ class Logging:
                 words.append(f"{flag} {shlex.quote(','.join(map(str, listed)))}")
         return " ".join(words)
 
-    def start(self, control: core.Control) -> dict[str, Any]:
+    def start(self, control: extension.core.Control) -> dict[str, Any]:
         """Measure; `control` stops it from another thread."""
         request = {name: value for name, value in self.asked if value is not None}
-        return json.loads(core.native_logging(json.dumps(request), control))
+        return json.loads(extension.core.native_logging(json.dumps(request), control))
 
 
 @dataclass(frozen=True)
@@ -534,56 +385,11 @@ class LitmusTests:
         words += [shlex.quote(file.path) for file in self.files]
         return " ".join(words)
 
-    def start(self, control: core.Control) -> dict[str, Any]:
+    def start(self, control: extension.core.Control) -> dict[str, Any]:
         """Run them; `control` stops them from another thread."""
         tests = [[file.path, file.text] for file in self.files]
         orders = [{"name": name, "settings": list(own)} for name, own in self.orders]
         request = {"orders": orders, "tests": tests, "seed": self.seed}
         request |= {"random": self.random, "mutants": self.mutants}
         request |= {"program": self.program, "without": self.without}
-        return json.loads(core.litmus(json.dumps(request), control))
-
-
-def ask(verb: str, request: str, control: Control) -> str:
-    """Return the answer to a request, both as JSON, from the simulator here or elsewhere."""
-    if isinstance(control, Elsewhere):
-        return control.ask(verb, request)
-    return getattr(core, verb)(request, control)
-
-
-def catalog(kind: str) -> list[dict[str, Any]]:
-    """Return the designs, the workloads, the profiles or the machines."""
-    rows: list[dict[str, Any]] = json.loads(core.list(kind))["rows"]
-    return rows
-
-
-def designs(asked: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the built-in designs, and those in Python that are asked for."""
-    own = dict.fromkeys(name for name in asked if scripts.is_script(name))
-    return catalog("designs") + [describe(f"design:{name}") for name in own]
-
-
-def describe(
-    name: str,
-    settings: tuple[tuple[str, str], ...] = (),
-    against: str | None = None,
-    on: tuple[str, int | None] | None = None,
-) -> dict[str, Any]:
-    """Return everything known of a design or an order (`on` a machine), a workload, a machine."""
-    about: dict[str, Any] = json.loads(core.explain(name, list(settings), against, on))
-    for rows in (about.get(key, []) for key in ("params", "rules", "rows")):
-        # These texts are comments of the source and begin with a blank.
-        rows[:] = [row | {"doc": row["doc"].strip()} if "doc" in row else row for row in rows]
-    return about
-
-
-def batteries(
-    designs: list[str], machine: str, cores: int | None, settings: tuple[tuple[str, str], ...]
-) -> dict[str, Any]:
-    """Return the batteries that designs (every design if none is named) need on a machine."""
-    return json.loads(core.battery(designs, machine, cores, list(settings)))
-
-
-def version() -> str:
-    """Return the version of the simulator."""
-    return core.version()
+        return json.loads(extension.core.litmus(json.dumps(request), control))

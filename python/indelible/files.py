@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from indelible.experiment import InputError
+from indelible.errors import InputError
 
 
 def require_writable(what: str, path: str) -> None:

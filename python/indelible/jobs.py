@@ -7,16 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
-from indelible import cluster, experiment, kept, pool
+from indelible import cluster, extension, kept, pool
 from indelible.cluster import Dask
-from indelible.experiment import (
-    CRASH_MACHINE,
-    Campaign,
-    Experiment,
-    InputError,
-)
+from indelible.errors import InputError
+from indelible.experiment import CRASH_MACHINE, Campaign, Experiment
 from indelible.kept import UNTESTED, Taken, Tried
-from indelible.results import Cell, Run, SeededCell, Verdict, failed_points
+from indelible.results.comparison import Cell, SeededCell
+from indelible.results.crash import Verdict, failed_points
+from indelible.results.run import Run
 from indelible.settings import OF_CELLS, Pairs, canonical
 
 #: Power failures of the sampled campaign that stands beside every speed.
@@ -134,7 +132,7 @@ def portable(asked: Experiment) -> Pairs:
 def _canonical(asked: Experiment) -> Pairs:
     """Return the settings by our own names of fields, where the user gave another tool's."""
     try:
-        return canonical(asked.settings, experiment.describe(f"machine:{asked.machine}")["rows"])
+        return canonical(asked.settings, extension.describe(f"machine:{asked.machine}")["rows"])
     except InputError:
         # The runs report the error.
         return asked.settings
@@ -144,7 +142,7 @@ def _survival(machine: str, settings: Pairs) -> Pairs:
     """Return the fields about survival of a machine with these settings, as settings."""
     own = tuple(pair for pair in settings if pair[0] in SURVIVAL)
     try:
-        rows = experiment.describe(f"machine:{machine}", own)["rows"]
+        rows = extension.describe(f"machine:{machine}", own)["rows"]
     except InputError:
         return own
     said = {f"{row['section']}.{row['key']}": str(row["value"]) for row in rows}

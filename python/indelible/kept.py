@@ -18,8 +18,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from indelible import experiment
-from indelible.experiment import Experiment, HostError, InputError, named
+from indelible import extension
+from indelible.arguments import named
+from indelible.errors import HostError, InputError
+from indelible.experiment import Experiment
 from indelible.files import made_beside, make_folder, naming
 from indelible.pool import Control, Job
 from indelible.scripts import is_script
@@ -146,7 +148,7 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
             return job
         name = job.experiment.machine
         if name not in machines:
-            about = experiment.describe(f"machine:{name}")
+            about = extension.describe(f"machine:{name}")
             # The name counts, too, because answers show the name that a file gives itself.
             told = [about["name"], about["rows"]]
             machines[name] = _fingerprint(json.dumps(told).encode())
@@ -166,7 +168,7 @@ def taken(jobs: Sequence[Simulated], what: str) -> Taken | None:
 
 def simulator() -> str:
     """Return this process's simulator as text: its version, and a digest of its bytes."""
-    return f"{experiment.version()} ({simulator_digest()[:16]})"
+    return f"{extension.version()} ({simulator_digest()[:16]})"
 
 
 def simulator_digest() -> str:
@@ -175,14 +177,14 @@ def simulator_digest() -> str:
     It refuses a file that has been replaced since: that file is not what runs, and answers of the
     loaded simulator would be kept as those of another.
     """
-    path = getattr(experiment.core, "__file__", None)
-    return _digest(path) if path else _fingerprint(experiment.core.version().encode())
+    path = getattr(extension.core, "__file__", None)
+    return _digest(path) if path else _fingerprint(extension.core.version().encode())
 
 
 @cache
 def _digest(path: str) -> str:
     text = Path(path).read_bytes()
-    if path == experiment.LOADED[0] and experiment.stamp(path) != experiment.LOADED[1]:
+    if path == extension.LOADED[0] and extension.stamp(path) != extension.LOADED[1]:
         raise InputError(f"{path} was rebuilt after this process loaded it; restart the process")
     return _fingerprint(text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from indelible import experiment
+from indelible import extension
 from indelible.scripts import called, is_script
 
 
@@ -18,7 +18,7 @@ def labels(designs: Sequence[str]) -> Mapping[str, str]:
     if [*names] == [*names.values()]:
         return names
     count = Counter(names.values())
-    taken = {row["name"] for row in experiment.catalog("designs")}
+    taken = {row["name"] for row in extension.catalog("designs")}
     return {
         design: design if count[name] > 1 or name in taken else name
         for design, name in names.items()

@@ -1,4 +1,4 @@
-"""How long commits of a comparison take, as percentiles and as text."""
+"""How long commits of a comparison take, as percentiles and distributions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
-from indelible.results import Cell, Comparison
-from indelible.text import BLANK, Note
-from indelible.text.comparison import Grid, cell_grid
+from indelible.results.comparison import Cell, Comparison
 
 #: The percentiles by their names in a row, as shares of commits that took no longer.
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
-#: The columns, and their heads. `tx` is the whole transaction, its commit included.
+#: The numbers, and the heads of their columns. `tx` is the whole transaction, its commit included.
 NUMBERS = {
     "tx": "transaction",
     "mean": "mean",
@@ -27,14 +25,6 @@ NUMBERS = {
 
 #: A step of a distribution: cycles, and the share of commits that took no longer.
 Step = tuple[float, float]
-
-TITLE = "Cycles of a transaction, and of its commit"
-NOTE = (
-    "from the start of a commit to its acknowledgement; what a design waits for earlier, as an undo"
-    " log does at its stores, counts only in a transaction's core time"
-)
-LATER = "the design acknowledges earlier: until the transaction is durable"
-SEEDS_NOTE = "with several seeds: means of each seed's percentiles, and the slowest commit of all"
 
 
 def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:
@@ -121,35 +111,9 @@ def rows(answer: Comparison) -> Iterator[dict[str, Any]]:
                 yield {**own, "cycles": found}
 
 
-def notes(answer: Comparison) -> list[Note]:
-    """Return the notes below a table of latencies."""
-    said = [NOTE, LATER] if has_later(answer) else [NOTE]
-    if len(answer.seeds_shown) > 1 and not all(distribution(answer, c) for c in answer.cells()):
-        said.append(SEEDS_NOTE)
-    return [("*", "; ".join(said))]
-
-
 def has_later(answer: Comparison) -> bool:
     """Return whether a design acknowledges before a transaction is durable."""
     return any(answer.durability.get(design) == "asynchronous" for design in answer.designs)
-
-
-def grid(answer: Comparison, cores: int | None) -> Grid:
-    """Return a row for each workload and design."""
-
-    def said(cell: Cell) -> list[str]:
-        found = numbers(answer, cell) or dict.fromkeys(NUMBERS)
-        count = commits(answer, cell)
-        return [_said(name, cycles, count) for name, cycles in found.items()]
-
-    return cell_grid(answer, cores, [*NUMBERS.values()], said)
-
-
-def _said(name: str, cycles: float | None, count: float) -> str:
-    """Return a number of cycles as text; a percentile of too few commits is left blank."""
-    if cycles is None or not is_told(SHARES.get(name, 0.0), count):
-        return BLANK
-    return f"{cycles:,.0f}"
 
 
 def is_told(share: float, count: float) -> bool:

@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from indelible.experiment import InputError, named
+from indelible.arguments import named
+from indelible.errors import InputError
 
 Thing = TypeVar("Thing")
 

@@ -13,20 +13,14 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from indelible import experiment, pool
-from indelible.experiment import (
-    Experiment,
-    InputError,
-    Logging,
-    catalog,
-    describe,
-    listed,
-    named,
-    truth,
-)
+from indelible import arguments, pool
+from indelible.arguments import listed, named, truth
+from indelible.errors import InputError
+from indelible.experiment import Experiment, Logging
+from indelible.extension import catalog, describe
 from indelible.names import closest_first
+from indelible.results import Shown
 from indelible.settings import of_machine
-from indelible.shown import Shown
 
 #: The published speed of the cached log over the uncacheable one (Li, Ogleari and Zhao, section
 #: 4.2) by the entries before a fence, which fill a part of a write-combining buffer or all of it.
@@ -153,7 +147,7 @@ def logging(
         "threads": _counts("threads", threads),
         "quick": truth("quick", quick),
         "whole": truth("whole", whole),
-        "seed": experiment.whole("seed", seed),
+        "seed": arguments.whole("seed", seed),
     }
     machine = None if against is None else named("against", against)
     if machine is not None:
@@ -176,7 +170,7 @@ def _counts(what: str, asked: Sequence[int] | None) -> list[int] | None:
     if asked is None:
         return None
     several = asked if isinstance(asked, Iterable) and not isinstance(asked, str) else (asked,)
-    return [experiment.whole(what, count, 1) for count in several]
+    return [arguments.whole(what, count, 1) for count in several]
 
 
 def _require_simulated(

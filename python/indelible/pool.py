@@ -16,8 +16,8 @@ from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from indelible import experiment
-from indelible.experiment import HostError, InputError, InternalError
+from indelible import extension
+from indelible.errors import HostError, InputError, InternalError
 from indelible.progress import Meter, Watched
 from indelible.scripts import held_still, is_script, running
 
@@ -72,7 +72,7 @@ class Here:
 
     def controls(self, jobs: Sequence[Job]) -> Sequence[Control]:
         """Return a control of the simulator for each."""
-        return [experiment.core.Control(jobs_at_once()) for _ in jobs]
+        return [extension.core.Control(jobs_at_once()) for _ in jobs]
 
     def state(self) -> str:
         """Return no text."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from indelible import experiment
+from indelible import extension
+from indelible.errors import InputError
 from indelible.evaluation import Cell, Quantity, Row, Rows
-from indelible.experiment import InputError
 from indelible.names import closest_first
 from indelible.settings import Pairs, number
 
@@ -73,7 +73,7 @@ class Memory:
     @staticmethod
     def of(machine: str, settings: Pairs) -> Memory:
         """Read the values of a machine, or refuse an unknown name."""
-        rows = experiment.describe(f"machine:{machine}", settings)["rows"]
+        rows = extension.describe(f"machine:{machine}", settings)["rows"]
         said = {f"{row['section']}.{row['key']}": str(row["value"]) for row in rows}
         buffered = int(said["pm.xpbuffer_entries"]) > 0 and said["controller.domain"] != "media"
         return Memory(

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from indelible.experiment import InputError, is_truth, readable
+from indelible.arguments import is_truth, readable
+from indelible.errors import InputError
 from indelible.scripts import called
 
 Pairs = tuple[tuple[str, str], ...]

@@ -7,12 +7,13 @@ from os import PathLike
 from typing import Any
 
 from indelible import files, tables, text, typeset
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.pages import comparison as comparison_page
 from indelible.pages import sweep as sweep_page
-from indelible.results import Comparison, OfSeeds
+from indelible.results.comparison import Comparison
+from indelible.results.seeds import OfSeeds
+from indelible.results.sweep import Sweep
 from indelible.rows import rows_as_csv
-from indelible.sweeps import Sweep
 from indelible.text import comparison as comparison_text
 from indelible.text import sweep as sweep_text
 from indelible.text.comparison import STUB, where

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from indelible.means import geometric_mean
-from indelible.results import NATIVE
+from indelible.results.comparison import NATIVE
 
 if TYPE_CHECKING:
-    from indelible.results import Comparison
-    from indelible.sweeps import Sweep
+    from indelible.results.comparison import Comparison
+    from indelible.results.sweep import Sweep
 
 #: The name in place of a workload's in the row of the mean over all.
 GMEAN = "gmean"

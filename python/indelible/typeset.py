@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from indelible.experiment import InputError
+from indelible.errors import InputError
 
 CSV, LATEX, MARKDOWN = SUFFIXES = (".csv", ".tex", ".md")
 

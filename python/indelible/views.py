@@ -14,10 +14,14 @@ from indelible.plots import latencies as latencies_plot
 from indelible.plots import stacks as stacks_plot
 from indelible.plots import summary as summary_plot
 from indelible.plots import usage as usage_plot
-from indelible.results import Comparison
+from indelible.results.comparison import Comparison
 from indelible.stacks import Stacked
 from indelible.text import Note, note_text, terminal_width
 from indelible.text import comparison as comparison_text
+from indelible.text import latencies as latencies_text
+from indelible.text import stacks as stacks_text
+from indelible.text import summary as summary_text
+from indelible.text import usage as usage_text
 from indelible.text.comparison import Grid, by_cell, titled, where, with_notes
 
 if TYPE_CHECKING:
@@ -71,9 +75,9 @@ def _stacked(shows: str, of: Stacked, figure: Callable[[Comparison], Figure]) ->
         shows,
         figure=figure,
         rows=partial(stacks.rows, of=of),
-        title=partial(stacks.title, of=of),
-        grid=partial(stacks.grid, of=of),
-        notes=partial(stacks.notes, of=of),
+        title=partial(stacks_text.title, of=of),
+        grid=partial(stacks_text.grid, of=of),
+        notes=partial(stacks_text.notes, of=of),
         key="stacks",
     )
 
@@ -95,30 +99,30 @@ VIEWS = {
         "commit latencies",
         figure=latencies_plot.figure,
         rows=latencies.rows,
-        title=lambda _answer: latencies.TITLE,
-        grid=latencies.grid,
-        notes=latencies.notes,
+        title=lambda _answer: latencies_text.TITLE,
+        grid=latencies_text.grid,
+        notes=latencies_text.notes,
         key="latencies",
     ),
     "usage": View(
         "how busy the machine was",
         figure=usage_plot.figure,
         rows=usage.rows,
-        title=lambda _answer: usage.TITLE,
-        grid=usage.grid,
-        notes=usage.notes,
+        title=lambda _answer: usage_text.TITLE,
+        grid=usage_text.grid,
+        notes=usage_text.notes,
         key="usage",
     ),
     "summary": View(
         "a row for each design",
         figure=summary_plot.figure,
         rows=summary.rows,
-        title=summary.title,
-        grid=summary.grid,
-        notes=summary.notes,
+        title=summary_text.title,
+        grid=summary_text.grid,
+        notes=summary_text.notes,
         key="summary",
-        own_text=summary.table,
-        printed=summary.whole,
+        own_text=summary_text.table,
+        printed=summary_text.whole,
         require=summary_plot.require,
     ),
 }

@@ -83,9 +83,9 @@ def nobody_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Put canned answers in the place of the simulator."""
-    from indelible import experiment
+    from indelible import extension
 
-    monkeypatch.setattr(experiment, "core", fake_core)
+    monkeypatch.setattr(extension, "core", fake_core)
     fake_core.asked.clear()
     fake_core.batteries.clear()
     return fake_core

@@ -23,7 +23,7 @@ from typing import Any
 
 import indelible
 from indelible import pool
-from indelible.results import Crash
+from indelible.results.crash import Crash
 
 #: What a random machine draws from; nothing: as `tiny` has it.
 CACHES = (

@@ -9,9 +9,10 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import experiment
+from indelible import extension
 from indelible.batteries import Saved, saved
-from indelible.experiment import Experiment, InputError
+from indelible.errors import InputError
+from indelible.experiment import Experiment
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -70,7 +71,7 @@ def test_what_is_saved_is_the_most_of_each_kind_or_not_known(
             raise InputError("no such machine")
         return {"saved": [rows[value]]}
 
-    monkeypatch.setattr(experiment, "batteries", batteries)
+    monkeypatch.setattr(extension, "batteries", batteries)
 
     def of(*values: str) -> Saved | None:
         runs = [Experiment("lad", "hash", settings=(("controller.wpq", one),)) for one in values]

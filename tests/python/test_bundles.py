@@ -15,7 +15,7 @@ import pytest
 
 from conftest import HERE, needs_core
 from indelible import bundles, kept, pool
-from indelible.experiment import InputError
+from indelible.errors import InputError
 
 Command = Callable[..., tuple[int, str, str]]
 

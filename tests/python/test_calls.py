@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import indelible
-from indelible.cli.parser import COMMANDS
-from indelible.experiment import listed
+from indelible.arguments import listed
+from indelible.cli.parser import COMMANDS, module_of
 
 
 @pytest.mark.parametrize("name", sorted({*COMMANDS} & {*indelible.__all__} - {"native"}))
 def test_a_call_has_what_its_command_has_without_being_told(name: str) -> None:
     parser = argparse.ArgumentParser()
-    COMMANDS[name].add_options(parser)
+    module_of(name).add_options(parser)
     # A command says itself that it needs what has no default there.
     nothing = (None, [], inspect.Parameter.empty)
     told = vars(parser.parse_known_args([])[0])

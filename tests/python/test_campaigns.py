@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import indelible
-from indelible.results import Verdict
+from indelible.results.crash import Verdict
 from indelible.text import crash as crash_text
 
 pytestmark = pytest.mark.usefixtures("fake")

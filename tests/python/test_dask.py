@@ -21,7 +21,7 @@ from distributed import Client, LocalCluster
 
 import indelible
 from conftest import needs_core, refused
-from indelible import cluster, experiment, pool
+from indelible import cluster, errors, experiment, extension, pool
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -87,7 +87,7 @@ def nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError(f"it is run here: {spec}")
 
     for verb in ("run", "crash"):
-        monkeypatch.setattr(experiment.core, verb, asked)
+        monkeypatch.setattr(extension.core, verb, asked)
 
 
 def on_all(found: LocalCluster, code: str) -> None:
@@ -137,7 +137,7 @@ def test_an_answer_is_that_of_this_computer(
     call = CALLS[name]
     expected = text(call())
     for verb in ("run", "crash"):
-        monkeypatch.delattr(experiment.core, verb)
+        monkeypatch.delattr(extension.core, verb)
     assert text(call(dask=processes.scheduler_address)) == expected
 
 
@@ -208,7 +208,7 @@ def test_what_a_worker_refuses_is_the_same_sentence(
 def test_a_bug_names_the_command_that_repeats_it(
     here: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(experiment.core, "run", lambda *_: experiment.core.fail("it broke"))
+    monkeypatch.setattr(extension.core, "run", lambda *_: extension.core.fail("it broke"))
     with pytest.raises(indelible.InternalError) as error:
         indelible.compare(["native"], ["queue"], **SMALL, dask=here.scheduler_address)
     assert "it broke" in str(error.value)
@@ -220,10 +220,10 @@ def test_that_a_worker_has_no_room_is_told_from_other_mistakes(
     here: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(spec: str, control: object) -> str:
-        raise experiment.HostError("the host has no room")
+        raise errors.HostError("the host has no room")
 
-    monkeypatch.setattr(experiment.core, "run", refused)
-    with pytest.raises(experiment.HostError, match="has no room"):
+    monkeypatch.setattr(extension.core, "run", refused)
+    with pytest.raises(errors.HostError, match="has no room"):
         indelible.compare(["native"], ["queue"], **SMALL, dask=here.scheduler_address)
 
 
@@ -232,14 +232,14 @@ def test_a_campaign_has_no_more_threads_than_its_worker_says(
     here: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[tuple[object, ...]] = []
-    make = experiment.core.Control
+    make = extension.core.Control
 
     def control(*asked: object) -> object:
         threads.append(asked)
         return make(*asked)
 
     monkeypatch.setenv("INDELIBLE_JOBS", "1")
-    monkeypatch.setattr(experiment.core, "Control", control)
+    monkeypatch.setattr(extension.core, "Control", control)
     asked = {"txs": 5, "mutants": "undo_newest_first", "dask": here.scheduler_address}
     assert indelible.crash("silo", "scribble", **asked).data["mutants"]
     assert threads == [(1,)]
@@ -274,9 +274,9 @@ def test_what_is_kept_is_not_sent(
 def test_what_has_come_back_is_kept_by_no_worker(
     here: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, left, real = [], [], experiment.core.run
+    begun, left, real = [], [], extension.core.run
 
-    def run(spec: str, control: experiment.core.Control) -> str:
+    def run(spec: str, control: extension.core.Control) -> str:
         begun.append(spec)
         if len(begun) == 9:
             end = time.monotonic() + LIMIT_SECONDS / 6
@@ -285,7 +285,7 @@ def test_what_has_come_back_is_kept_by_no_worker(
             left.append(len(here.scheduler.tasks))
         return real(spec, control)
 
-    monkeypatch.setattr(experiment.core, "run", run)
+    monkeypatch.setattr(extension.core, "run", run)
     at = {**SMALL, "dask": here.scheduler_address}
     assert len(indelible.sweep(["silo"], ["queue"], {"seed": "1:9:1"}, **at).runs) == 9
     assert left == [1], "the one that runs"
@@ -359,8 +359,7 @@ def test_a_job_of_which_workers_die_is_named(dying: LocalCluster) -> None:
     """It is no campaign that cannot be had on the small machine: `untested` would hide it."""
     on_all(
         dying,
-        "import os\nfrom indelible import experiment\n"
-        "experiment.core.crash = lambda *_: os._exit(1)",
+        "import os\nfrom indelible import extension\nextension.core.crash = lambda *_: os._exit(1)",
     )
     at = {**SMALL, "dask": dying.scheduler_address}
     said = refused(lambda: indelible.compare(["silo"], ["queue"], **at))
@@ -375,9 +374,9 @@ def test_ctrl_c_returns_what_has_ended_and_begins_nothing(
     here: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    go_on, real = threading.Event(), experiment.core.run
+    go_on, real = threading.Event(), extension.core.run
 
-    def run(spec: str, control: experiment.core.Control) -> str:
+    def run(spec: str, control: extension.core.Control) -> str:
         begun.append(spec)
         if len(begun) == 2:
             # When the first one has come back.
@@ -386,7 +385,7 @@ def test_ctrl_c_returns_what_has_ended_and_begins_nothing(
             go_on.wait(LIMIT_SECONDS)
         return real(spec, control)
 
-    monkeypatch.setattr(experiment.core, "run", run)
+    monkeypatch.setattr(extension.core, "run", run)
     with Client(here, set_as_default=False) as client:
         with pytest.raises(indelible.Interrupted) as caught:
             indelible.sweep(["silo"], ["queue"], {"seed": "1:50:1"}, **SMALL, dask=client)
@@ -419,7 +418,7 @@ def test_giving_up_many_jobs_takes_less_than_a_second(
 ) -> None:
     go_on, interrupted = threading.Event(), []
 
-    def run(spec: str, control: experiment.core.Control) -> str:
+    def run(spec: str, control: extension.core.Control) -> str:
         go_on.wait(LIMIT_SECONDS)
         raise indelible.InputError("nobody hears it")
 
@@ -428,7 +427,7 @@ def test_giving_up_many_jobs_takes_less_than_a_second(
         interrupted.append(time.monotonic())
         _thread.interrupt_main()
 
-    monkeypatch.setattr(experiment.core, "run", run)
+    monkeypatch.setattr(extension.core, "run", run)
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(indelible.Interrupted):
         indelible.sweep(
@@ -534,7 +533,7 @@ def test_a_design_in_python_is_not_sent(here: LocalCluster, tmp_path: Path) -> N
 
 
 def test_nobody_waits_for_distributed_who_asks_for_no_cluster() -> None:
-    code = "import sys, conftest, indelible.verbs; sys.exit('distributed' in sys.modules)"
+    code = "import sys, conftest, indelible.verbs.compare; sys.exit('distributed' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -17,16 +17,18 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import compiler, experiment, health, pool
+from indelible import extension, pool
 from indelible.cli import main
+from indelible.results.health import Health
 from indelible.text import health as health_text
+from indelible.verbs import cc
 from recorded import needs_recorder
 
 #: How a check is spoilt: a verb of the simulator, which of its requests, and what is answered.
 Spoilt = tuple[str, Callable[[Mapping[str, Any]], bool], Mapping[str, Any]]
 
 
-def checks(answer: health.Health) -> dict[str, bool | None]:
+def checks(answer: Health) -> dict[str, bool | None]:
     return {row["what"]: row["ok"] for row in answer["checks"]}
 
 
@@ -73,7 +75,7 @@ def test_each_check_fails_where_it_should(
     spoilt: Spoilt,
 ) -> None:
     verb, is_meant, otherwise = spoilt
-    real, count = getattr(experiment.core, verb), iter(range(9))
+    real, count = getattr(extension.core, verb), iter(range(9))
 
     def answer(request: str, control: object) -> str:
         told = json.loads(real(request, control))
@@ -82,7 +84,7 @@ def test_each_check_fails_where_it_should(
             told |= {key: next(count) if v is None else v for key, v in otherwise.items()}
         return json.dumps(told)
 
-    monkeypatch.setattr(experiment.core, verb, answer)
+    monkeypatch.setattr(extension.core, verb, answer)
     found = indelible.doctor()
     assert [name for name, ok in checks(found).items() if ok is False] == [what]
     assert not found.passed
@@ -114,7 +116,7 @@ def test_what_is_missing_is_no_failure_and_told_with_what_helps(
     def refused() -> None:
         raise indelible.InputError("programs can be recorded only on Linux")
 
-    monkeypatch.setattr(compiler, "require_host", refused)
+    monkeypatch.setattr(cc, "require_host", refused)
     assert "explore): programs can be recorded only on Linux" in " ".join(
         str(indelible.doctor()).split()
     )
@@ -156,7 +158,7 @@ def test_that_the_recorder_can_be_kept_nowhere_is_a_failure(
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     with pytest.raises(indelible.InputError, match="there is no home directory; set XDG_CACHE_H"):
-        compiler.require_cache()
+        cc.require_cache()
 
 
 @needs_recorder
@@ -190,7 +192,7 @@ def test_the_exit_code_is_the_compiler_s(monkeypatch: pytest.MonkeyPatch, tmp_pa
     other = tmp_path / "other"
     other.write_text("#!/bin/sh\nexit 4\n")
     other.chmod(0o755)
-    monkeypatch.setattr(compiler, "_tools", lambda real: tmp_path)
+    monkeypatch.setattr(cc, "_tools", lambda real: tmp_path)
     assert indelible.cc(["a.c"], str(other)) == 4
 
 
@@ -198,19 +200,19 @@ def test_a_recorder_is_of_one_text_and_one_compiler(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     sources = tmp_path / "recorder"
-    shutil.copytree(compiler.SOURCES, sources)
-    monkeypatch.setattr(compiler, "SOURCES", sources)
-    monkeypatch.setattr(compiler, "_made", lambda folder, how: folder)
-    monkeypatch.setattr(compiler, "_is_clang", lambda compiler: False)
-    first = compiler._tools("/usr/bin/cc")
-    assert compiler._tools("/usr/bin/cc") == first
-    folders = {first, compiler._tools("/usr/bin/c99")}
+    shutil.copytree(cc.SOURCES, sources)
+    monkeypatch.setattr(cc, "SOURCES", sources)
+    monkeypatch.setattr(cc, "_made", lambda folder, how: folder)
+    monkeypatch.setattr(cc, "_is_clang", lambda compiler: False)
+    first = cc._tools("/usr/bin/cc")
+    assert cc._tools("/usr/bin/cc") == first
+    folders = {first, cc._tools("/usr/bin/c99")}
     for name in ("text.c", "inner.h", "include/indelible.h", "thunks.S", "shim.py"):
         with (sources / name).open("a", encoding="utf-8") as file:
             file.write("\n")
-        folders.add(compiler._tools("/usr/bin/cc"))
+        folders.add(cc._tools("/usr/bin/cc"))
     monkeypatch.setattr(sys, "executable", "/usr/bin/another")
-    folders.add(compiler._tools("/usr/bin/cc"))
+    folders.add(cc._tools("/usr/bin/cc"))
     assert len(folders) == 8
 
 
@@ -247,14 +249,14 @@ def test_figures_are_drawn_whatever_a_notebook_says(tmp_path: Path) -> None:
 def test_violations_are_counted_as_what_was_not_recovered_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = experiment.core.crash
+    real = extension.core.crash
 
     def broken(request: str, control: object) -> str:
         told = json.loads(real(request, control)) | {"points": 90, "nested_points": 10}
         told["violations"] = [{"event": event, "after": []} for event in (3, 3, 4)]
         return json.dumps(told)
 
-    monkeypatch.setattr(experiment.core, "crash", broken)
+    monkeypatch.setattr(extension.core, "crash", broken)
     assert "silo recovered from 98 of 100 power failures" in str(indelible.doctor())
 
 

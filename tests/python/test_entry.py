@@ -18,7 +18,7 @@ import pytest
 import indelible
 from conftest import needs_core, needs_full
 from indelible import benchmark, cli, pool
-from indelible.cli import options
+from indelible.cli import options, parser
 
 #: Presses Ctrl-C when a module is looked for, in code that is made as a data class's is.
 PRESSED = """
@@ -55,7 +55,7 @@ def test_verdicts_have_colours_on_a_terminal_alone(
     )
 
 
-@pytest.mark.parametrize("name", ["cli", "_core", "experiment", "verbs", "text", "cli.parser"])
+@pytest.mark.parametrize("name", ["cli", "_core", "extension", "verbs.run", "text", "cli.parser"])
 def test_ctrl_c_in_an_import_is_an_interruption(tmp_path: Path, name: str) -> None:
     """A module that Python imports before any other presses it."""
     (tmp_path / "sitecustomize.py").write_text(PRESSED.format(name=f"indelible.{name}"))
@@ -68,6 +68,26 @@ def test_ctrl_c_in_an_import_is_an_interruption(tmp_path: Path, name: str) -> No
     )
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "indelible: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "own"), [(["list", "machines"], ["catalog"]), (["--version"], [])]
+)
+def test_a_command_imports_no_other_one(words: list[str], own: list[str]) -> None:
+    """All of them take a tenth of a second, which a loop in a shell would pay for each run."""
+    code = (
+        f"import sys, conftest; from indelible.cli import main; main({words}); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    imported = {*done.stdout.splitlines()[-1].split()}
+    assert {*parser.COMMANDS.values()} & {
+        name.removeprefix("indelible.cli.") for name in imported
+    } == {*own}
 
 
 @needs_core

@@ -18,9 +18,11 @@ import pytest
 
 import indelible
 from conftest import HERE, heed_interrupts, needs_core
-from indelible import exploration, pool
+from indelible import pool
 from indelible.cli import main
 from indelible.experiment import Campaign, Experiment
+from indelible.results.exploration import Exploration
+from indelible.verbs import explore
 from recorded import PAIR, Build, needs_recorder
 
 pytestmark = [needs_core, needs_recorder, pytest.mark.alone]
@@ -205,35 +207,33 @@ def told(*accepts_all: bool | None) -> str:
     """Return what is shown of seeds of whose checkers so much is known."""
     ok = {"threads": 2, "checked": True, "order": "a", "points": 9, "images": 3}
     rows = [
-        {"seed": seed, "record": "record", **exploration.NOTHING, **ok, "accepts_all": accepts}
+        {"seed": seed, "record": "record", **explore.NOTHING, **ok, "accepts_all": accepts}
         for seed, accepts in enumerate(accepts_all, 1)
     ]
     asked = {"command": ["./program"], "design": "undo@x86", "machine": "tiny", "check": "./check"}
     answer = {**asked, "orders": 1, "rows": rows, "cancelled": False, "would_show": None}
     answer["notes"] = []
-    return " ".join(str(exploration.Exploration(answer)).split())
+    return " ".join(str(Exploration(answer)).split())
 
 
-def answered(
-    monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, object] | None]
-) -> exploration.Exploration:
+def answered(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, object] | None]) -> Exploration:
     """Return what is made of rows after an interruption."""
 
     def execute(jobs: object, what: str) -> None:
         raise pool.Interrupted(rows)
 
-    monkeypatch.setattr(exploration.workers, "execute", execute)
+    monkeypatch.setattr(explore.workers, "execute", execute)
     campaign = Campaign(Experiment("undo@x86", "replay", "tiny"))
-    turns = exploration.Turns(1)
-    options = {"pool": None, "loads": True, "unseen": False, "most": exploration.BYTES_MAX}
-    plan = exploration.Plan(("./program",), None, options, 1.0, campaign, Path(), turns)
+    turns = explore.Turns(1)
+    options = {"pool": None, "loads": True, "unseen": False, "most": explore.BYTES_MAX}
+    plan = explore.Plan(("./program",), None, options, 1.0, campaign, Path(), turns)
     with pytest.raises(pool.Interrupted) as interrupt:
-        exploration._answer(plan, [])
+        explore._answer(plan, [])
     return interrupt.value.partial
 
 
 def row_of(seed: int, **words: object) -> dict[str, object]:
-    return {"seed": seed, **exploration.NOTHING, "checked": True, "threads": 2, **words}
+    return {"seed": seed, **explore.NOTHING, "checked": True, "threads": 2, **words}
 
 
 def test_what_was_found_before_an_interruption_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -527,7 +527,7 @@ def test_ctrl_c_leaves_whole_seeds_and_no_program(build: Build) -> None:
 
 
 def test_recordings_go_in_the_order_of_seeds_whichever_comes_first() -> None:
-    turns, order = exploration.Turns(5), []
+    turns, order = explore.Turns(5), []
 
     def take(number: int) -> None:
         with turns.turn(number):

@@ -18,8 +18,9 @@ from fidelity import document, dpo, others, silo, write_sets
 from fidelity.catalog import ALL
 from fidelity.tables import Facts, Grid, Table, less, of_run, ratio, shown
 from indelible import pool
+from indelible.errors import InputError
 from indelible.evaluation import Cell, throughput
-from indelible.experiment import Experiment, InputError
+from indelible.experiment import Experiment
 from indelible.native import before_it_is_steady
 
 TABLES = [one for one in ALL if isinstance(one, Table)]

@@ -17,7 +17,7 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import experiment, kept
+from indelible import errors, experiment, extension, kept
 from indelible.experiment import Campaign, Experiment
 
 Command = Callable[..., tuple[int, str, str]]
@@ -45,13 +45,13 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what the simulator is asked, as it is."""
     asked: list[str] = []
     for verb in ("run", "crash"):
-        real = getattr(experiment.core, verb)
+        real = getattr(extension.core, verb)
 
         def told(spec: str, control: object, real: Callable[..., str] = real) -> str:
             asked.append(spec)
             return real(spec, control)
 
-        monkeypatch.setattr(experiment.core, verb, told)
+        monkeypatch.setattr(extension.core, verb, told)
     return asked
 
 
@@ -96,15 +96,15 @@ def test_that_a_run_cannot_be_is_kept_and_still_ends_what_needs_it(
     tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is found to be so only while it runs, as that a log is too small."""
-    real = experiment.core.run
+    real = extension.core.run
 
     def refusing(spec: str, control: object) -> str:
         said = real(spec, control)
         if "design.entries" in json.loads(spec)["settings"]:
-            raise experiment.InputError("these are too few")
+            raise errors.InputError("these are too few")
         return str(said)
 
-    monkeypatch.setattr(experiment.core, "run", refusing)
+    monkeypatch.setattr(extension.core, "run", refusing)
     asked = {"machine": "tiny", "txs": 5, "keep": tmp_path}
     found = indelible.why(["silo"], ["queue"], fields=["silo.entries", "pm.tWRITE"], **asked)
     assert {row["reason"] for row in found.json()["refused"]} == {"these are too few"}
@@ -178,13 +178,13 @@ def test_another_machine_script_or_simulator_is_another_answer(
     assert (cycles(), len(runs)) == (plain, 3)
     other = tmp_path / "other.so"
     other.write_bytes(b"another simulator")
-    monkeypatch.setattr(experiment.core, "__file__", str(other))
+    monkeypatch.setattr(extension.core, "__file__", str(other))
     assert (cycles(), len(runs)) == (plain, 4)
 
 
 #: What builds another simulator in the place of the one that is loaded.
 BUILD = """
-library = experiment.core.__file__
+library = extension.core.__file__
 with open(library + ".new", "wb") as file:
     file.write(open(library, "rb").read() + b"of another build")
 os.replace(library + ".new", library)
@@ -210,7 +210,7 @@ def test_what_a_simulator_answers_is_never_kept_as_that_of_one_built_meanwhile(
     shutil.copytree(Path(indelible.__file__).parent, package / "indelible", ignore=no_caches)
 
     def said(*steps: str) -> str:
-        steps = ("import os, sys, indelible; from indelible import experiment, kept", *steps)
+        steps = ("import os, sys, indelible; from indelible import extension, kept", *steps)
         words = [sys.executable, "-c", "\n".join(steps), str(folder)]
         environment = {**os.environ, "PYTHONPATH": str(package)}
         done = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
@@ -298,12 +298,12 @@ def test_that_a_campaign_beside_a_run_cannot_be_is_kept_and_an_error_of_crash(
     campaign = Campaign(Experiment("silo", "no-such-workload", "tiny", txs=5))
     tried, alone = kept.keeping([kept.Tried(campaign), campaign], tmp_path)
     assert tried.file == alone.file
-    said = tried.start(experiment.core.Control())[kept.UNTESTED]
+    said = tried.start(extension.core.Control())[kept.UNTESTED]
     assert "no-such-workload" in said
-    assert tried.start(experiment.core.Control())[kept.UNTESTED] == said
+    assert tried.start(extension.core.Control())[kept.UNTESTED] == said
     assert tried.was_taken
     with pytest.raises(indelible.InputError, match=f"^{re.escape(said)}$"):
-        alone.start(experiment.core.Control())
+        alone.start(extension.core.Control())
     assert alone.was_taken
 
 
@@ -321,16 +321,16 @@ def test_what_a_program_says_of_a_campaign_is_not_kept(command: Command, tmp_pat
 def test_a_campaign_that_was_stopped_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = experiment.core.crash
+    real = extension.core.crash
 
-    def stopped(spec: str, control: experiment.core.Control) -> str:
+    def stopped(spec: str, control: extension.core.Control) -> str:
         control.cancel()
         answer = json.loads(real(spec, control))
         assert answer["cancelled"]
         return json.dumps(answer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(experiment.core, "crash", stopped)
+        patch.setattr(extension.core, "crash", stopped)
         indelible.crash("silo", "scribble", txs=5, keep=tmp_path)
     assert files(tmp_path) == set()
     assert not indelible.crash("silo", "scribble", txs=5, keep=tmp_path).interrupted
@@ -345,10 +345,10 @@ def test_what_this_computer_has_no_room_for_is_asked_again(
     asked = {"machine": "tiny", "txs": 5, "keep": tmp_path}
 
     def refused(spec: str, control: object) -> str:
-        raise experiment.HostError("the host has no room")
+        raise errors.HostError("the host has no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(experiment.core, "crash", refused)
+        patch.setattr(extension.core, "crash", refused)
         first = indelible.compare(["silo"], ["queue"], **asked)
     assert first.verdict("silo").kind == "untested"
     again = indelible.compare(["silo"], ["queue"], **asked)
@@ -360,7 +360,7 @@ NARROW = """
 import pickle
 import resource
 import indelible
-from indelible import experiment
+from indelible import extension
 
 here = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (here + (1 << 30), resource.RLIM_INFINITY))
@@ -470,7 +470,7 @@ def test_what_was_stopped_goes_on(
     tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INDELIBLE_JOBS", "1")
-    real, asked = experiment.core.run, {"txs": 5, "machine": "tiny", "crash": False}
+    real, asked = extension.core.run, {"txs": 5, "machine": "tiny", "crash": False}
 
     def failing(spec: str, control: object) -> str:
         if len(runs) == 2:
@@ -478,7 +478,7 @@ def test_what_was_stopped_goes_on(
         return str(real(spec, control))
 
     with monkeypatch.context() as patch:
-        patch.setattr(experiment.core, "run", failing)
+        patch.setattr(extension.core, "run", failing)
         with pytest.raises(indelible.InputError, match="the third one"):
             indelible.compare(["native", "silo"], ["queue", "array"], **asked, keep=tmp_path)
     assert len(files(tmp_path)) == 2
@@ -497,7 +497,7 @@ def test_what_was_interrupted_says_what_it_took(
     def interrupted(spec: str, control: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(experiment.core, "run", interrupted)
+    monkeypatch.setattr(extension.core, "run", interrupted)
     with pytest.raises(indelible.Interrupted) as caught:
         indelible.compare(["native", "silo"], ["queue", "array"], **asked)
     partial = caught.value.partial

@@ -11,7 +11,13 @@ import indelible
 PACKAGE = Path(indelible.__file__).parent
 
 #: What a part of the package has no business with.
-FORBIDDEN = {"text": ("plots", "pages", "cli"), "plots": ("pages", "cli"), "pages": ("cli",)}
+FORBIDDEN = {
+    "results": ("text", "plots", "pages", "verbs", "cli"),
+    "text": ("plots", "pages", "verbs", "cli"),
+    "plots": ("pages", "verbs", "cli"),
+    "pages": ("verbs", "cli"),
+    "verbs": ("cli",),
+}
 
 
 def _module(path: Path) -> str:

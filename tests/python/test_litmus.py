@@ -12,7 +12,7 @@ import indelible
 from conftest import needs_core, refused
 from indelible.cli import main
 from indelible.experiment import LitmusTests
-from indelible.results import Litmus
+from indelible.results.litmus import Litmus
 
 pytestmark = needs_core
 

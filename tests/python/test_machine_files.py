@@ -8,8 +8,8 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import timeline
 from indelible.text import run as run_text
+from indelible.text import timeline as timeline_text
 
 pytestmark = needs_core
 
@@ -38,7 +38,9 @@ def test_what_is_shown_of_a_machine_in_a_file_is_its_path(far: str) -> None:
         f"silo · scribble · machine {far} · 1 core · seed 1 · domain adr\n"
     )
     traced = indelible.trace("silo", "scribble", far, cores=1, txs=2, length="20ns")
-    assert timeline.summary(traced, None).startswith(f"silo · scribble · machine {far} · 1 core")
+    assert timeline_text.summary(traced, None).startswith(
+        f"silo · scribble · machine {far} · 1 core"
+    )
     for designs in (["silo"], ["silo", "native"]):
         battery = indelible.battery(designs, far, cores=1, set={"silo.entries": 4})
         assert str(battery).startswith(f"Batteries: machine {far} · 1 core · ")

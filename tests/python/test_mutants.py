@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import results
 from indelible.experiment import Campaign, Experiment, Script
+from indelible.results.crash import failed_points
 from indelible.text import crash as crash_text
 
 CRASH = ["crash", "--design", "silo", "--workload", "btree", "--mutants"]
@@ -160,7 +160,7 @@ def test_power_cuts_are_counted_by_their_lives() -> None:
     # Several images of one cut are one; a cut at an event of that number behind others is another.
     cuts = [[], [], [{"event": 3, "order": 0}], [{"event": 4, "order": 0}]]
     found = [{"event": 7, "order": order, "after": after} for order, after in enumerate(cuts)]
-    assert results.failed_points({"violations": found}) == 3
+    assert failed_points({"violations": found}) == 3
 
 
 @pytest.mark.parametrize("workload", ["replay", "scribble"])

@@ -17,18 +17,13 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import papers, verbs
+from indelible import papers
 from indelible.evaluation import Cell
 from indelible.papers import Paper
 from indelible.plots import reproduction as reproduction_plot
-from indelible.reproduction import (
-    Reproduction,
-    Reproductions,
-    measured,
-    reproduction,
-    reproductions,
-)
-from indelible.results import Run
+from indelible.results.reproduction import Reproduction, Reproductions
+from indelible.results.run import Run
+from indelible.text.reproduction import measured, reproduction, reproductions
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -124,7 +119,7 @@ def test_published_numbers_are_numbers_beside_their_text() -> None:
 def test_rows_and_figure_of_claims(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verbs, "reproduce", lambda *_args, **_options: answer(papers.SILO))
+    monkeypatch.setattr(indelible, "reproduce", lambda *_args, **_options: answer(papers.SILO))
     rows, drawing = tmp_path / "silo.csv", tmp_path / "silo.svg"
     code, shown, _ = command("reproduce", "silo", "--csv", str(rows), "--plot", str(drawing))
     assert code == 0

@@ -13,11 +13,11 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import experiment, pool, probes
+from indelible import extension, pool, probes
 from indelible.cli import main
 from indelible.plots import COLOURS
 from indelible.plots import probe as probe_plot
-from indelible.probing import Probed
+from indelible.results.probe import Probed
 from indelible.settings import number
 from indelible.text import probe as probe_text
 
@@ -50,7 +50,7 @@ def measured(answer: Probed) -> dict[str, Any]:
 def times_of(machine: str) -> dict[str, float]:
     """Return the times of a machine in nanoseconds, by section and key."""
     found = {}
-    for row in experiment.describe(f"machine:{machine}")["rows"]:
+    for row in extension.describe(f"machine:{machine}")["rows"]:
         value = number(str(row["value"]))
         if value is not None and value[1] in TIMES:
             found[f"{row['section']}.{row['key']}"] = float(value[0]) * TIMES[value[1]]
@@ -144,14 +144,14 @@ def test_a_read_of_the_cells_takes_what_the_model_says(
 
 def _is_no_larger(machine: str, level: str, above: str) -> bool:
     """Return whether a level is as large as one that it includes."""
-    rows = experiment.describe(f"machine:{machine}")["rows"]
+    rows = extension.describe(f"machine:{machine}")["rows"]
     sizes = {row["section"]: row["value"] for row in rows if row["key"] == "size"}
     return sizes[level] == sizes[above]
 
 
 def _clock(machine: str) -> float:
     """Return the frequency of a machine's cores in GHz."""
-    rows = experiment.describe(f"machine:{machine}")["rows"]
+    rows = extension.describe(f"machine:{machine}")["rows"]
     clock = next(row["value"] for row in rows if row["key"] == "clk_domain")
     return float(clock.removesuffix("GHz"))
 

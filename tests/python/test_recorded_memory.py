@@ -9,7 +9,7 @@ import pytest
 
 import indelible
 from indelible import InputError
-from indelible.recording import Recorded
+from indelible.results.recording import Recorded
 from recorded import Build, memories, needs_recorder, operations
 
 pytestmark = needs_recorder

@@ -13,9 +13,10 @@ import pytest
 
 import indelible
 from conftest import HERE, needs_core
-from indelible import InputError, cli, compiler
+from indelible import InputError, cli
 from indelible.cli import record
 from indelible.recorder import shim
+from indelible.verbs import cc
 from recorded import PRELUDE, Build, memories, needs_recorder, operations
 
 EXAMPLES = HERE.parents[1] / "examples"
@@ -622,11 +623,11 @@ def test_what_thunks_reach_calls_no_library(tmp_path: Path, unit: str) -> None:
     if shutil.which("gcc") is None:
         pytest.skip("there is no gcc here")
     made = str(tmp_path / "unit.o")
-    how = [*compiler.HOW, *compiler.GCC_HOW, "-mgeneral-regs-only"]
-    subprocess.run(["gcc", *how, "-c", "-o", made, str(compiler.SOURCES / unit)], check=True)
+    how = [*cc.HOW, *cc.GCC_HOW, "-mgeneral-regs-only"]
+    subprocess.run(["gcc", *how, "-c", "-o", made, str(cc.SOURCES / unit)], check=True)
     asked = subprocess.run(["nm", "-u", made], capture_output=True, text=True, check=True)
     names = {line.split()[-1] for line in asked.stdout.splitlines()} - {"_GLOBAL_OFFSET_TABLE_"}
-    own = set(re.findall(r"\w+", (compiler.SOURCES / "inner.h").read_text()))
+    own = set(re.findall(r"\w+", (cc.SOURCES / "inner.h").read_text()))
     # That hooks call libraries shows that calls are found.
     assert (names <= own) == (unit == "recorder.c"), names - own
 

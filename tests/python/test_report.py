@@ -17,7 +17,7 @@ from conftest import needs_core, needs_full, refused
 from indelible.pages import comparison as comparison_page
 from indelible.pages import report
 from indelible.pages.inline import inlined
-from indelible.results import Comparison
+from indelible.results.comparison import Comparison
 from indelible.views import VIEWS
 from pages import Element, Page, cells, command_of, have_heads, heads, is_alone
 

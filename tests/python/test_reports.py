@@ -13,10 +13,10 @@ import pytest
 import indelible
 from conftest import needs_core, refused
 from indelible import text
-from indelible.causes import Causes
 from indelible.changes import Change, Refused
 from indelible.pages import report
-from indelible.sweeps import Sweep
+from indelible.results.causes import Causes
+from indelible.results.sweep import Sweep
 from indelible.text import sweep as sweep_text
 from pages import Element, Page, cells, command_of, have_heads, is_alone, without_host
 

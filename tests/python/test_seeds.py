@@ -21,7 +21,8 @@ from indelible.cli import main
 from indelible.experiment import Experiment
 from indelible.plots import comparison as comparison_plot
 from indelible.plots import sweep as sweep_plot
-from indelible.results import Comparison, Run
+from indelible.results.comparison import Comparison
+from indelible.results.run import Run
 from indelible.text import comparison as comparison_text
 
 Command = Callable[..., tuple[int, str, str]]

@@ -17,8 +17,12 @@ from typing import Any
 import pytest
 
 from conftest import needs_core, start, x86_linux
-from indelible import asked, benchmark, cli, verbs
+from indelible import benchmark, cli
 from indelible.evaluation import TXS
+from indelible.verbs import names_of
+from indelible.verbs.compare import compare
+from indelible.verbs.crash import crash
+from indelible.verbs.run import run
 
 pytestmark = needs_core
 
@@ -154,9 +158,9 @@ def test_all_workloads_are_those_that_a_mean_can_be_taken_of(
     told = inside("compare", "--help")[1].partition("every workload but ")[2].partition(" which")[0]
     left_out = {row["name"] for row in rows if not row["in_all"]}
     assert left_out == set(re.findall(r"\w+", told)) - {"and"}
-    every = asked.names_of("workloads", ["all"], rows)
+    every = names_of("workloads", ["all"], rows)
     assert set(every) == {row["name"] for row in rows} - left_out
-    assert asked.names_of("workloads", ["probe", "hash"], rows) == ("probe", "hash")
+    assert names_of("workloads", ["probe", "hash"], rows) == ("probe", "hash")
 
 
 def test_ordering_hardware_is_explained() -> None:
@@ -388,10 +392,10 @@ def test_a_property_file_says_how_long_a_run_is(tmp_path: Path) -> None:
     properties = tmp_path / "short.properties"
     properties.write_text("recordcount=100\noperationcount=301\nfieldlength=16\n")
     file = {"ycsb": str(properties)}
-    assert verbs.run("native", "ycsb", cores=2, **file).txs == 302, "of all cores, rounded up"
-    assert verbs.run("native", "ycsb", cores=2, txs=7, **file).txs == 14, "what is asked for counts"
+    assert run("native", "ycsb", cores=2, **file).txs == 302, "of all cores, rounded up"
+    assert run("native", "ycsb", cores=2, txs=7, **file).txs == 14, "what is asked for counts"
     properties.write_text("recordcount=100\nfieldlength=16\n")
-    assert verbs.run("native", "ycsb", cores=2, **file).txs == 4_000, "the file does not say"
+    assert run("native", "ycsb", cores=2, **file).txs == 4_000, "the file does not say"
 
 
 def test_five_lines_print_what_the_readme_says(
@@ -419,7 +423,7 @@ def test_a_latency_that_no_transaction_has_is_none() -> None:
     code, shown, _ = indelible("run", "--design", "loc-wal", *RUN[3:], "--cores", "1", "--txs", "5")
     assert (code, "p50 -  p99 -  max -  mean - cycles, until durable" in shown) == (0, True)
     assert "no transaction was durable when the run ended" in " ".join(shown.split())
-    compared = verbs.compare(
+    compared = compare(
         ["loc-wal", "silo"], ["hash"], cores=1, txs=3, metric="commit-latency", crash=False
     )
     (late, _) = compared.json()["rows"]
@@ -433,7 +437,7 @@ def test_what_gives_room_goes_with_a_campaign(tmp_path: Path) -> None:
     path = tmp_path / "big.sql"
     path.write_text("CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(9000000));\n")
     for settings, kind in (({}, "untested"), ({"pm.device_size": "64MiB"}, "ok")):
-        compared = verbs.compare(["silo"], ["sqlite"], cores=1, txs=3, sql=str(path), set=settings)
+        compared = compare(["silo"], ["sqlite"], cores=1, txs=3, sql=str(path), set=settings)
         assert compared.verdict("silo", 1).kind == kind
 
 
@@ -445,7 +449,7 @@ def test_a_trace_is_replayed_and_its_crash_test_is_named_with_it(tmp_path: Path)
     named = " ".join(shown.replace("\\\n", " ").split())
     assert (code, f"crash --design silo --workload replay --replay '{trace}'" in named) == (0, True)
     assert "--check" not in named, "the oracle knows what its transactions store"
-    found = verbs.crash("silo", replay=str(trace), txs=30)
+    found = crash("silo", replay=str(trace), txs=30)
     assert not found.data["violations"]
     assert found.data["lives"] == 1
 
@@ -472,7 +476,7 @@ def test_a_trace_of_which_nothing_is_promised_is_not_called_crash_safe(tmp_path:
     code, shown, _ = indelible("crash", *words)
     assert (code, "nothing was checked" in shown, "ok" in shown) == (2, True, False)
     assert "with --check COMMAND the program's own recovery" in " ".join(shown.split())
-    compared = verbs.compare(["silo"], ["replay"], cores=1, txs=20, replay=str(trace))
+    compared = compare(["silo"], ["replay"], cores=1, txs=20, replay=str(trace))
     verdict = compared.verdict("silo", 1)
     assert (verdict.kind, "nothing to check" in (verdict.reason or "")) == ("untested", True)
 
@@ -493,13 +497,13 @@ def test_a_program_checks_what_power_failures_leave_of_its_trace(tmp_path: Path)
     code, shown, _ = indelible(*words)
     assert (code, "ok: every one recovered" in shown) == (0, True)
     assert re.search(r"checker     run on [\d,]+ different images", shown)
-    needed = verbs.crash("undo@x86", replay=trace, check=program, leave_out="all").data["left_out"]
+    needed = crash("undo@x86", replay=trace, check=program, leave_out="all").data["left_out"]
     lines = {each["operation"]: each["source"].partition(":")[0] for each in needed}
     assert lines == {"flush": "log.c", "fence": "log.c"}
     assert [(each["times"], each["noticed"]) for each in needed] == [(12, True)] * 4
     program, trace = recorded(tmp_path, "bad", "-DFORGETS_A_FLUSH")
     found = {
-        design: verbs.crash(design, replay=trace, check=program)
+        design: crash(design, replay=trace, check=program)
         for design in ("undo@x86", "undo@hops", "undo@eadr")
     }
     assert [answer.failed for answer in found.values()] == [True, False, False]

@@ -12,6 +12,7 @@ from conftest import needs_core
 from indelible import stacks
 from indelible.plots import stacks as stacks_plot
 from indelible.stacks import STALLS, WRITES
+from indelible.text.stacks import MEAN_LABEL
 
 Command = Callable[..., tuple[int, str, str]]
 ASKED = ("compare", "--designs", "native,silo", "--workloads", "hash,btree", "--stalls")
@@ -82,7 +83,7 @@ def test_names_stand_below_the_stacks_that_they_are_of(fake: object) -> None:
     marks = [note.xy[0] for note in axes.texts if note.get_text() == "-"]
     assert marks == pytest.approx(places[1::2])
     groups = [label.get_text() for label in axes.get_xticklabels()]
-    assert groups == ["hash", "btree", stacks.MEAN_LABEL]
+    assert groups == ["hash", "btree", MEAN_LABEL]
     (line,) = axes.lines
     assert [*line.get_ydata()] == [100, 100]
 

@@ -20,7 +20,8 @@ from conftest import needs_core
 from indelible import means, summary
 from indelible.batteries import Saved
 from indelible.plots import summary as summary_plot
-from indelible.results import Comparison
+from indelible.results.comparison import Comparison
+from indelible.text import summary as summary_text
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -97,14 +98,14 @@ def row_of(answer: Comparison, design: str) -> dict[str, Any]:
 
 def cells(answer: Comparison, width: int = 120) -> dict[str, list[str]]:
     """Return the cells of the first table by the names of designs, and its heads."""
-    lines = summary.table(answer, width).partition("\n\n")[2].splitlines()
+    lines = summary_text.table(answer, width).partition("\n\n")[2].splitlines()
     rows = [re.split(r" {2,}", line) for line in lines[: 2 + len(answer.designs)]]
     return {row[0]: row[1:] for row in rows}
 
 
 def lines_of(answer: Comparison, label: str) -> list[str]:
     """Return what stands behind a label, which may be in each block and in the notes."""
-    shown = re.sub(r"\n {12}", " ", summary.table(answer, 100))
+    shown = re.sub(r"\n {12}", " ", summary_text.table(answer, 100))
     return re.findall(rf"^{label:<12}(.*)$", shown, re.MULTILINE)
 
 
@@ -141,11 +142,11 @@ def test_a_row_is_what_its_numbers_are(fake: ModuleType) -> None:
     assert not any(cell.startswith("^") for cell in shown["leaky!"] + shown["native†"])
     assert shown["hops†"][0] == f"^{by_hand('hops', 0):.2f}"
     assert shown["redo@x86"][-3:] == ["0", "0", "ok 400"]
-    notes = " ".join(summary.table(compared(), 100).split())
+    notes = " ".join(summary_text.table(compared(), 100).split())
     assert "for hops, until the transaction is durable" in notes
     unknown = "- not known on some workload"
     assert unknown not in notes
-    assert unknown in summary.table(replace(compared(), saved={}), 100)
+    assert unknown in summary_text.table(replace(compared(), saved={}), 100)
 
 
 def test_what_is_not_known_of_batteries_is_a_dash(fake: ModuleType) -> None:
@@ -195,7 +196,7 @@ def test_what_differs_by_rounding_is_level(fake: ModuleType) -> None:
     nearly = {w: tuple(value * (1 + 1e-14) for value in each) for w, each in same.items()}
     answer = compared(["undo@x86", "redo@x86"], MEASURED | {"redo@x86": nearly})
     assert [row["dominated_by"] for row in answer.summarized()] == [[], []]
-    assert "^" not in summary.table(answer, 100)
+    assert "^" not in summary_text.table(answer, 100)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
@@ -248,9 +249,9 @@ def test_each_number_of_cores_is_a_block(fake: ModuleType) -> None:
     assert rows[3]["throughput"] == pytest.approx(2 * rows[1]["throughput"])
     assert [line.split()[1] for line in lines_of(answer, "fastest")] == ["from", "from"]
     # Beside each other, as below a page's tables, each says of which it is.
-    labels = [label for label, _ in summary.notes(answer) if label.startswith("fastest")]
+    labels = [label for label, _ in summary_text.notes(answer) if label.startswith("fastest")]
     assert labels == ["fastest, 1 core", "fastest, 8 cores"]
-    assert summary.table(answer, 100).count("crash test\n---") == 2
+    assert summary_text.table(answer, 100).count("crash test\n---") == 2
 
 
 def test_a_library_that_is_missing_is_told_before_anything_runs(
@@ -305,7 +306,7 @@ def test_a_narrow_table_does_without_some_columns(fake: ModuleType) -> None:
     answer = compared(["undo@x86", "redo@x86", "silo"], seeds=2)
     widths = {}
     for width in range(60, 100):
-        shown = summary.table(answer, width)
+        shown = summary_text.table(answer, width)
         assert max(map(len, shown.splitlines())) <= width
         (head, *_) = [line for line in shown.splitlines() if line.startswith("design")]
         widths.setdefault(len(head.split()), (width, head))
@@ -378,7 +379,7 @@ def test_a_bound_is_no_base_of_its_own_accord(command: Command) -> None:
 def test_nothing_is_relative_to_what_takes_no_time(fake: ModuleType) -> None:
     answer = compared(normalize="native")
     assert row_of(answer, "silo")["commit_latency_p99"] is None
-    assert "- native is 0 there: choose --normalize" in summary.table(answer, 100)
+    assert "- native is 0 there: choose --normalize" in summary_text.table(answer, 100)
     assert row_of(answer, "silo")["throughput"] == pytest.approx(by_hand("silo", 0, "native"))
 
 
@@ -537,7 +538,7 @@ def test_it_is_what_the_commands_say_one_by_one() -> None:
         other = indelible.compare(answer.designs, answer.workloads, metric=metric, **asked)
         assert silo[key] == other.gmean("silo")
     assert row_of(answer, "loc-wal")["durability"] == "asynchronous"
-    assert answer.summary() == summary.table(answer)
+    assert answer.summary() == summary_text.table(answer)
 
 
 @needs_core

@@ -14,7 +14,7 @@ import pytest
 
 import indelible
 from conftest import needs_core
-from indelible import experiment, pool, settings
+from indelible import extension, pool, settings
 from indelible.text import sweep as sweep_text
 
 Command = Callable[..., tuple[int, str, str]]
@@ -262,7 +262,7 @@ def test_a_value_out_of_range_is_refused_before_anything_is_run(
     def refused(*_: object) -> str:
         raise AssertionError("it is run")
 
-    monkeypatch.setattr(experiment.core, "run", refused)
+    monkeypatch.setattr(extension.core, "run", refused)
     with pytest.raises(indelible.InputError, match="`99999`; it takes 1 to 4096"):
         indelible.sweep(["native", "silo"], ["hash"], {"silo.entries": [4, 99999]})
     with pytest.raises(indelible.InputError, match="`wpqq`"):

@@ -19,8 +19,8 @@ from indelible import text
 from indelible.metrics import METRICS
 from indelible.plots import COLOURS
 from indelible.plots import sweep as sweep_plot
-from indelible.results import Run
-from indelible.sweeps import Sweep
+from indelible.results.run import Run
+from indelible.results.sweep import Sweep
 from indelible.text import sweep as sweep_text
 
 if TYPE_CHECKING:

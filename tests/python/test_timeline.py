@@ -15,7 +15,7 @@ import pytest
 import indelible
 from conftest import needs_core
 from indelible.cli import main, parser
-from indelible.timeline import listed, summary
+from indelible.text.timeline import listed, summary
 
 pytestmark = needs_core
 
@@ -106,16 +106,17 @@ def test_one_address_does_not_change_the_count(recorded: indelible.Timeline) -> 
 def test_what_is_interrupted_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from indelible import pool, timeline
+    from indelible import pool
+    from indelible.results.timeline import Timeline
 
     monkeypatch.chdir(tmp_path)
     whole = indelible.trace("silo", "hash", cores=1, txs=20, length="1us")
     part = {**whole.data, "run": {**whole.data["run"], "cancelled": True}}
 
     def interrupted(*_: object, **__: object) -> None:
-        raise pool.Interrupted(timeline.Timeline(part, whole.recording, whole.trace))
+        raise pool.Interrupted(Timeline(part, whole.recording, whole.trace))
 
-    monkeypatch.setattr(timeline, "trace", interrupted)
+    monkeypatch.setattr(indelible, "trace", interrupted)
     assert main(["trace", "--design", "silo", "--workload", "hash"]) == 130
     shown = capsys.readouterr()
     assert "interrupted: the rest of the run is missing" in shown.out

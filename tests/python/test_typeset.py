@@ -11,7 +11,7 @@ import pytest
 
 import indelible
 from indelible import typeset
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.typeset import Sheet
 
 Command = Callable[..., tuple[int, str, str]]

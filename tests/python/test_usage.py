@@ -14,7 +14,7 @@ import pytest
 import indelible
 from conftest import needs_core
 from indelible import usage
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.metrics import transactions
 from indelible.plots import usage as usage_plot
 

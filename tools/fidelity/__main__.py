@@ -16,8 +16,9 @@ from fidelity import document
 from fidelity.catalog import ALL
 from fidelity.tables import SEED, Facts, Table
 from indelible import pool, text
+from indelible.errors import InputError
 from indelible.evaluation import TXS, Cell, Row
-from indelible.experiment import Experiment, InputError
+from indelible.experiment import Experiment
 from indelible.names import closest_first
 
 #: The first page; the other pages are in the folder of the same name.

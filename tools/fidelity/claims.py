@@ -8,7 +8,8 @@ from dataclasses import replace
 from fidelity.tables import Entry, Grid, Table, Told
 from indelible.evaluation import TXS, Cell, Row, Rows
 from indelible.papers import PAPERS, Claim, Paper
-from indelible.reproduction import measured, row_of
+from indelible.results.reproduction import row_of
+from indelible.text.reproduction import measured
 
 #: Transactions of a core: as in all other tables, and as in the issues that asked for this table.
 LENGTHS = (TXS, 10_000)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from itertools import product
 
 from fidelity.tables import SEED, Block
-from indelible import experiment
+from indelible import extension
 from indelible.evaluation import Cell, Rows
-from indelible.results import Comparison, Run, Verdict
+from indelible.results.comparison import Comparison
+from indelible.results.crash import Verdict
+from indelible.results.run import Run
 from indelible.text import comparison as comparison_text
 
 #: Columns of the document's text.
@@ -30,7 +32,7 @@ def compared(
     cells = {key: Cell(*key, machine=machine, txs=txs) for key in keys}
 
     def tell(rows: Rows) -> str:
-        durability = {row["name"]: row["durability"] for row in experiment.catalog("designs")}
+        durability = {row["name"]: row["durability"] for row in extension.catalog("designs")}
         answer = Comparison(
             designs=tuple(designs),
             workloads=tuple(workloads),

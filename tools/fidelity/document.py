@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from indelible.experiment import InputError
+from indelible.errors import InputError
 
 #: The markers at the begin and the end of a measured part.
 BEGIN = re.compile(r"<!-- measured: (?P<name>\S+) -->")

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import indelible
 from fidelity.tables import Block, Entry, Facts, Grid, Table, of_run, ratio, said, shown
-from indelible import experiment, write_sets
+from indelible import extension
 from indelible.evaluation import Cell, Quantity, Rows
 from indelible.native import SIMULATED, SIMULATED_ENTRIES, before_it_is_steady
 from indelible.text import battery as battery_text
 from indelible.text import characterization as characterization_text
+from indelible.verbs import characterize
 
 #: Columns of the document's text.
 WIDTH = 80
@@ -34,11 +35,11 @@ def _batteries(_rows: Rows) -> str:
 def _profiles() -> dict[str, Cell]:
     return {
         name: Cell(
-            write_sets.WITH,
+            characterize.WITH,
             name,
             1,
-            machine=write_sets.ON,
-            txs=write_sets.TXS,
+            machine=characterize.ON,
+            txs=characterize.TXS,
             epochs=True,
         )
         for name in PROFILES
@@ -60,13 +61,15 @@ PROFILES = (
 
 
 def _write_sets(rows: Rows) -> str:
-    published = {row["name"]: row["published"] for row in experiment.catalog("profiles")}
+    published = {row["name"]: row["published"] for row in extension.catalog("profiles")}
     answer = {
-        "machine": write_sets.ON,
+        "machine": characterize.ON,
         "cores": 1,
-        "txs": write_sets.TXS,
+        "txs": characterize.TXS,
         "seed": 1,
-        "rows": [write_sets.characterized(rows(cell), published) for cell in _profiles().values()],
+        "rows": [
+            characterize.characterized(rows(cell), published) for cell in _profiles().values()
+        ],
         "notes": [],
         "cancelled": False,
     }

@@ -62,7 +62,7 @@ def _answer(argv: Sequence[str]) -> int:
         complain(f"error: the simulator is not built: run `make build` ({error})")
         return BAD_INPUT
     from indelible.cli import parser
-    from indelible.experiment import InputError
+    from indelible.errors import InputError
 
     try:
         args = parser.parse(argv)
@@ -96,7 +96,7 @@ def _refused(error: OSError) -> str:
 def _bug(error: Exception, argv: Sequence[str]) -> str:
     import shlex
 
-    from indelible.experiment import InternalError
+    from indelible.errors import InternalError
 
     kind = "" if isinstance(error, InternalError) else f"{type(error).__name__}: "
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+import indelible
 from indelible.cli import options
 from indelible.experiment import MACHINE
 
@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `battery`."""
     answer = options.quietly(
-        lambda: verbs.battery(args.designs, args.machine, cores=args.cores, set=args.set)
+        lambda: indelible.battery(args.designs, args.machine, cores=args.cores, set=args.set)
     )
     options.show_answer(args, answer)
     return 0

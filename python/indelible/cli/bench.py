@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import benchmark, verbs
+import indelible
+from indelible import benchmark
 from indelible.cli import complain, options
-from indelible.shown import Benchmark
+from indelible.results import Benchmark
 
 HELP = "how fast the simulator itself is"
 DESCRIPTION = (
@@ -47,5 +48,5 @@ def call(args: argparse.Namespace) -> int:
         return 0
 
     return options.answer(
-        lambda: verbs.bench(args.quick, designs=args.designs, seed=args.seed), show
+        lambda: indelible.bench(args.quick, designs=args.designs, seed=args.seed), show
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from indelible import bundles
 from indelible.cli import INTERRUPTED, complain, options
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.files import naming
 
 HELP = "run a command and keep all that it reads and answers, for others to repeat"

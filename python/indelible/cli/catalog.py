@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import text, verbs
+import indelible
+from indelible import text
 from indelible.cli import options
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.names import closest_first
 from indelible.text import explain as explain_text
+from indelible.verbs.catalog import KINDS
 
 HELP = "list the designs, ordering hardware, workloads, profiles and machines"
 DESCRIPTION = (
@@ -26,19 +28,21 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `list`."""
-    parser.add_argument("kind", nargs="?", metavar="KIND", help=", ".join(verbs.KINDS))
+    parser.add_argument("kind", nargs="?", metavar="KIND", help=", ".join(KINDS))
     options.add_common(parser)
 
 
 def call(args: argparse.Namespace) -> int:
     """Answer `list`."""
-    if args.kind is not None and args.kind not in verbs.KINDS:
-        known = ", ".join(f"`{kind}`" for kind in closest_first(args.kind, verbs.KINDS))
+    if args.kind is not None and args.kind not in KINDS:
+        known = ", ".join(f"`{kind}`" for kind in closest_first(args.kind, KINDS))
         raise InputError(f"unknown kind `{args.kind}`; there are {known}")
     if args.json:
-        options.show_json({"rows": verbs.list(args.kind)})
+        options.show_json({"rows": indelible.list(args.kind)})
         return 0
-    kinds = verbs.KINDS if args.kind is None else [args.kind]
+    kinds = KINDS if args.kind is None else [args.kind]
     width = text.terminal_width()
-    options.show("\n\n".join(explain_text.catalog(kind, verbs.list(kind), width) for kind in kinds))
+    options.show(
+        "\n\n".join(explain_text.catalog(kind, indelible.list(kind), width) for kind in kinds)
+    )
     return 0

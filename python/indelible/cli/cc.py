@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import compiler
-from indelible.experiment import InputError
+import indelible
+from indelible.errors import InputError
 
 HELP = "compile a C or C++ program so that `record` can record it"
 DESCRIPTION = (
@@ -40,4 +40,4 @@ def call(args: argparse.Namespace) -> int:
         if len(words) < 2:
             raise InputError("--with must name a compiler; `indelible cc --help` has examples")
         name, words = words[1], words[2:]
-    return compiler.cc(words, name)
+    return indelible.cc(words, name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import write_sets
+import indelible
 from indelible.cli import options
-from indelible.shown import Characterization
+from indelible.results import Characterization
+from indelible.verbs import characterize
 
 HELP = "what the transactions of a workload write, next to published values"
 DESCRIPTION = (
@@ -39,16 +40,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--machine",
-        default=write_sets.ON,
+        default=characterize.ON,
         metavar="M",
-        help=f"the machine ({write_sets.ON})",
+        help=f"the machine ({characterize.ON})",
     )
     parser.add_argument(
         "--txs",
         type=options.whole(1),
-        default=write_sets.TXS,
+        default=characterize.TXS,
         metavar="N",
-        help=f"transactions per core ({write_sets.TXS:,})",
+        help=f"transactions per core ({characterize.TXS:,})",
     )
     options.add_settings(parser)
     options.add_files(parser)
@@ -63,7 +64,7 @@ def call(args: argparse.Namespace) -> int:
         return 0
 
     return options.answer(
-        lambda: write_sets.characterize(
+        lambda: indelible.characterize(
             args.workloads,
             args.machine,
             cores=args.cores,

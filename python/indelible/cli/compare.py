@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from indelible import sheets, verbs
+import indelible
+from indelible import sheets
 from indelible.cli import options, outputs
-from indelible.experiment import MACHINE, InputError
+from indelible.errors import InputError
+from indelible.experiment import MACHINE
 from indelible.metrics import metric_named
-from indelible.results import Comparison
+from indelible.results.comparison import Comparison
+from indelible.verbs import compare
 from indelible.views import RATIOS, VIEWS, based
 
 HELP = "designs on workloads, as in a paper's evaluation"
@@ -48,7 +51,7 @@ examples:
 """
 
 #: The default designs and workloads, which `make run` compares.
-DESIGNS, WORKLOADS = (",".join(names) for names in (verbs.DESIGNS, verbs.WORKLOADS))
+DESIGNS, WORKLOADS = (",".join(names) for names in (compare.DESIGNS, compare.WORKLOADS))
 
 #: The flags of the views that are shown instead of a metric, with their help.
 SHOWN = {
@@ -133,7 +136,7 @@ def call(args: argparse.Namespace) -> int:
         return 0 if answer.passed else 1
 
     return options.answer(
-        lambda: verbs.compare(
+        lambda: indelible.compare(
             args.designs,
             args.workloads,
             cores=args.cores,

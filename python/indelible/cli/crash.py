@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+import indelible
 from indelible.cli import options
 from indelible.experiment import CRASH_MACHINE
-from indelible.results import Crash
+from indelible.results.crash import Crash
 
 HELP = "cut the power, recover, check what is left"
 DESCRIPTION = (
@@ -128,7 +128,7 @@ def call(args: argparse.Namespace) -> int:
         return 2 if answer.data["points"] and not answer.checked else 0
 
     return options.answer(
-        lambda: verbs.crash(
+        lambda: indelible.crash(
             args.design,
             args.workload,
             cores=args.cores,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import health
+import indelible
 from indelible.cli import options
+from indelible.results.health import Health
 
 HELP = "check that this installation works"
 DESCRIPTION = (
@@ -31,8 +32,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `doctor`."""
 
-    def show(answer: health.Health) -> int:
+    def show(answer: Health) -> int:
         options.show_answer(args, answer)
         return 0 if answer.passed else FAILED
 
-    return options.answer(health.doctor, show)
+    return options.answer(indelible.doctor, show)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+import indelible
 from indelible.cli import options
-from indelible.experiment import MACHINE, InputError
+from indelible.errors import InputError
+from indelible.experiment import MACHINE
 
 HELP = "everything known about a design, a workload, a machine or ordering hardware"
 DESCRIPTION = (
@@ -50,6 +51,6 @@ def call(args: argparse.Namespace) -> int:
     if args.name is None:
         raise InputError("`indelible explain` needs a name; `indelible list` lists them")
     on = {"machine": args.machine, "cores": args.cores}
-    about = options.quietly(lambda: verbs.explain(args.name, args.set, args.diff, **on))
+    about = options.quietly(lambda: indelible.explain(args.name, args.set, args.diff, **on))
     options.show_answer(args, about)
     return 0

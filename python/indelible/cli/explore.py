@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import exploration
+import indelible
 from indelible.cli import crash, options, record
 from indelible.experiment import CRASH_MACHINE
+from indelible.results.exploration import Exploration
+from indelible.verbs import explore
 
 HELP = "record a program in many orders of its threads, and cut the power in each"
 DESCRIPTION = (
@@ -33,10 +35,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seeds",
-        type=options.whole(1, exploration.SEEDS_MAX),
-        default=exploration.SEEDS,
+        type=options.whole(1, explore.SEEDS_MAX),
+        default=explore.SEEDS,
         metavar="N",
-        help=f"how many seeds to try, from --seed on ({exploration.SEEDS})",
+        help=f"how many seeds to try, from --seed on ({explore.SEEDS})",
     )
     parser.add_argument(
         "--before",
@@ -46,9 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--design",
         type=options.one("design"),
-        default=exploration.DESIGN,
+        default=explore.DESIGN,
         metavar="D",
-        help=f"the design that the program runs on ({exploration.DESIGN})",
+        help=f"the design that the program runs on ({explore.DESIGN})",
     )
     parser.add_argument(
         "--machine", default=CRASH_MACHINE, metavar="M", help=f"the machine ({CRASH_MACHINE})"
@@ -68,10 +70,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=options.whole(1),
-        default=int(exploration.SECONDS),
+        default=int(explore.SECONDS),
         metavar="N",
         help="time limit of the program, in case its threads wait for each other for ever"
-        f" ({exploration.SECONDS:.0f})",
+        f" ({explore.SECONDS:.0f})",
     )
     record.add_recording(parser)
     options.add_settings(parser)
@@ -83,7 +85,7 @@ def call(args: argparse.Namespace) -> int:
     """Answer `explore`."""
     command = record.program_of(args)
 
-    def show(answer: exploration.Exploration) -> int:
+    def show(answer: Exploration) -> int:
         options.show_answer(args, answer)
         if answer.failed:
             return 1
@@ -92,7 +94,7 @@ def call(args: argparse.Namespace) -> int:
     shared = ("check", "seeds", "seed", "before", "design", "machine", "points", "set", "out")
     recorded = ("pool", "loads", "unseen", "most", "seconds")
     return options.answer(
-        lambda: exploration.explore(
+        lambda: indelible.explore(
             command, **{name: getattr(args, name) for name in (*shared, *recorded)}
         ),
         show,

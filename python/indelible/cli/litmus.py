@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+import indelible
 from indelible.cli import options
 from indelible.experiment import RANDOM_MAX
-from indelible.results import Litmus
+from indelible.results.litmus import Litmus
 
 HELP = "what a power failure may leave of a few ordered stores"
 DESCRIPTION = (
@@ -81,7 +81,7 @@ def call(args: argparse.Namespace) -> int:
         return 0 if answer.passed else 1
 
     return options.answer(
-        lambda: verbs.litmus(
+        lambda: indelible.litmus(
             *args.files,
             orders=args.order,
             random=args.random,

@@ -6,7 +6,7 @@ import argparse
 
 from indelible import native, plots
 from indelible.cli import options, outputs
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.plots import native as native_plot
 
 HELP = "measure this computer's processor: cached and uncacheable logs"

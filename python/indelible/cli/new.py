@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+import indelible
 from indelible.cli import options
-from indelible.experiment import InputError
-from indelible.starting import new
+from indelible.errors import InputError
 
 HELP = "write a working design to start from, in Python or in Rust"
 DESCRIPTION = (
@@ -48,6 +48,6 @@ def call(args: argparse.Namespace) -> int:
     """Answer `new`."""
     if args.name is None:
         raise InputError("`indelible new` takes a kind and a name: `indelible new design mine`")
-    answer = new(args.kind, args.name, rust=args.rust)
+    answer = indelible.new(args.kind, args.name, rust=args.rust)
     options.show_answer(args, answer)
     return 0

@@ -12,11 +12,12 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any, Protocol, TypeVar
 
 from indelible import files
-from indelible.asked import SEEDS_MAX
+from indelible.arguments import WHOLE_MAX, span
 from indelible.cli import INTERRUPTED, letters
-from indelible.experiment import WHOLE_MAX, InputError, span
+from indelible.errors import InputError
 from indelible.metrics import METRICS
 from indelible.pool import Interrupted
+from indelible.verbs import SEEDS_MAX
 
 Answer = TypeVar("Answer")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from indelible import files, plots, typeset
 from indelible.cli import complain, letters, options
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.pages import report
 
 if TYPE_CHECKING:

@@ -4,58 +4,38 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import NoReturn
 
-from indelible.cli import (
-    battery,
-    bench,
-    bundle,
-    catalog,
-    cc,
-    characterize,
-    compare,
-    crash,
-    doctor,
-    explain,
-    explore,
-    litmus,
-    native,
-    new,
-    probe,
-    record,
-    reproduce,
-    run,
-    sweep,
-    trace,
-    verify,
-    why,
-)
-from indelible.experiment import InputError, version
+from indelible.errors import InputError
+from indelible.extension import version
 
+#: The commands in the order of `--help`, and the module of each.
 COMMANDS = {
-    "list": catalog,
-    "explain": explain,
-    "battery": battery,
-    "characterize": characterize,
-    "probe": probe,
-    "run": run,
-    "trace": trace,
-    "compare": compare,
-    "why": why,
-    "sweep": sweep,
-    "reproduce": reproduce,
-    "crash": crash,
-    "new": new,
-    "litmus": litmus,
-    "cc": cc,
-    "record": record,
-    "explore": explore,
-    "bundle": bundle,
-    "verify": verify,
-    "doctor": doctor,
-    "bench": bench,
-    "native": native,
+    "list": "catalog",
+    "explain": "explain",
+    "battery": "battery",
+    "characterize": "characterize",
+    "probe": "probe",
+    "run": "run",
+    "trace": "trace",
+    "compare": "compare",
+    "why": "why",
+    "sweep": "sweep",
+    "reproduce": "reproduce",
+    "crash": "crash",
+    "new": "new",
+    "litmus": "litmus",
+    "cc": "cc",
+    "record": "record",
+    "explore": "explore",
+    "bundle": "bundle",
+    "verify": "verify",
+    "doctor": "doctor",
+    "bench": "bench",
+    "native": "native",
 }
 
 EPILOG = """\
@@ -101,7 +81,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"indelible {version()}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", dest="command")
     subparsers: dict[str, Parser] = {}
-    for name, module in COMMANDS.items():
+    modules = {name: module_of(name) for name in _needed(argv)}
+    for name, module in modules.items():
         subparser = commands.add_parser(
             name,
             help=module.HELP,
@@ -118,7 +99,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if command is not None and command not in COMMANDS:
         raise InputError(_unknown(command, argv))
     own = argv
-    if command is not None and hasattr(COMMANDS[command], "PASSES_ON"):
+    if command is not None and hasattr(modules[command], "PASSES_ON"):
         own = argv[: argv.index(command) + 1]
         rest = argv[len(own) :]
         if rest[:1] in ([], ["-h"], ["--help"]):
@@ -131,6 +112,18 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser.print_help()
         raise SystemExit(0)
     return args
+
+
+def module_of(command: str) -> ModuleType:
+    """Import the module of a command."""
+    return importlib.import_module(f"indelible.cli.{COMMANDS[command]}")
+
+
+def _needed(argv: Sequence[str]) -> Iterable[str]:
+    """Return the commands that these words need; to import all takes a tenth of a second."""
+    if argv == ["--version"]:
+        return ()
+    return argv[:1] if argv and argv[0] in COMMANDS else COMMANDS
 
 
 def _unknown(word: str, argv: Sequence[str]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import probing
+import indelible
 from indelible.cli import options, outputs
 from indelible.plots import probe as probe_plot
 from indelible.probes import GROUPS
-from indelible.probing import MACHINE, Probed
+from indelible.results.probe import Probed
 from indelible.text import probe as probe_text
+from indelible.verbs.probe import MACHINE
 
 HELP = "latency and bandwidth of a machine's memory, next to measurements of real ones"
 DESCRIPTION = (
@@ -63,7 +64,7 @@ def call(args: argparse.Namespace) -> int:
         return 0
 
     return options.answer(
-        lambda: probing.probe(
+        lambda: indelible.probe(
             args.machines,
             args.only,
             set=args.set,

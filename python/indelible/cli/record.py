@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from indelible import recording
+import indelible
 from indelible.cli import options
-from indelible.experiment import InputError
+from indelible.errors import InputError
+from indelible.verbs import record
 
 HELP = "run a program built with `cc`, and write what it does as a trace for --replay"
 DESCRIPTION = (
@@ -71,7 +72,7 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--most",
         type=_bytes,
-        default=recording.BYTES_MAX,
+        default=record.BYTES_MAX,
         metavar="BYTES",
         help="record at most this much, not counting the lines of the source (256MiB)",
     )
@@ -96,9 +97,9 @@ def program_of(args: argparse.Namespace) -> list[str]:
 def call(args: argparse.Namespace) -> int:
     """Answer `record`."""
     command = program_of(args)
-    out = args.out or recording.trace_of(command)
+    out = args.out or record.trace_of(command)
     options.require_writable("--out", out)
-    answer = recording.record(
+    answer = indelible.record(
         command,
         out,
         pool=args.pool,

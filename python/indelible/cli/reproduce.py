@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+import indelible
 from indelible.cli import options, outputs
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.papers import PAPERS
 from indelible.plots import reproduction as reproduction_plot
-from indelible.reproduction import Reproduction, Reproductions, reproduction, reproductions
+from indelible.results.reproduction import Reproduction, Reproductions
+from indelible.text import reproduction as reproduction_text
 
 HELP = "what a paper claims, and what comes out here"
 DESCRIPTION = (
@@ -61,13 +62,13 @@ def call(args: argparse.Namespace) -> int:
 
     def show(answer: Reproduction | Reproductions) -> int:
         if isinstance(answer, Reproductions):
-            outputs.show(args, answer, reproductions, reproduction_plot.figure)
+            outputs.show(args, answer, reproduction_text.reproductions, reproduction_plot.figure)
         else:
-            outputs.show(args, answer, reproduction, reproduction_plot.figure)
+            outputs.show(args, answer, reproduction_text.reproduction, reproduction_plot.figure)
         return 0
 
     return options.answer(
-        lambda: verbs.reproduce(
+        lambda: indelible.reproduce(
             args.paper,
             args.machine,
             vary=vary or None,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import verbs
+import indelible
 from indelible.cli import options
 from indelible.experiment import MACHINE
-from indelible.results import Run
+from indelible.results.run import Run
 
 HELP = "one workload on one design"
 DESCRIPTION = (
@@ -56,7 +56,7 @@ def call(args: argparse.Namespace) -> int:
         return 0
 
     return options.answer(
-        lambda: verbs.run(
+        lambda: indelible.run(
             args.design,
             args.workload,
             cores=args.cores,

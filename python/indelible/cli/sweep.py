@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from indelible import sheets, verbs
+import indelible
+from indelible import sheets
 from indelible.cli import options, outputs
-from indelible.experiment import MACHINE, InputError
+from indelible.errors import InputError
+from indelible.experiment import MACHINE
 from indelible.metrics import metric_named
 from indelible.plots import sweep as sweep_plot
-from indelible.sweeps import Sweep
+from indelible.results.sweep import Sweep
 from indelible.text import sweep as sweep_text
+from indelible.verbs import SEED
 
 HELP = "the same runs at several values of a parameter"
 DESCRIPTION = (
@@ -80,7 +83,7 @@ def call(args: argparse.Namespace) -> int:
     vary = options.varied(args)
     if args.seed is not None and "seed" in vary:
         raise InputError("seed is set twice; keep one")
-    args.seed = verbs.SEED if args.seed is None else args.seed
+    args.seed = SEED if args.seed is None else args.seed
     metric_named(args.metric)
     if args.plot is not None and len(vary) > 2:
         raise InputError("--plot draws a sweep of one field or two; drop it, or a --vary")
@@ -91,7 +94,7 @@ def call(args: argparse.Namespace) -> int:
         return 0
 
     return options.answer(
-        lambda: verbs.sweep(
+        lambda: indelible.sweep(
             args.designs,
             args.workloads,
             vary,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from indelible import timeline
+import indelible
 from indelible.cli import complain, options, outputs
-from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START, InputError
+from indelible.errors import InputError
+from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START
+from indelible.results.timeline import Timeline
 from indelible.scripts import called
-from indelible.timeline import Timeline
+from indelible.text import timeline as timeline_text
 
 HELP = "what happens during part of a run, for Perfetto or as a list"
 DESCRIPTION = (
@@ -100,11 +102,11 @@ def call(args: argparse.Namespace) -> int:
             options.show_json(answer.json() | {"file": path})
         elif args.list:
             # In a file or a pipe each event is one line, so that a search finds all of it.
-            options.show(timeline.listed(answer, whole=not sys.stdout.isatty()))
+            options.show(timeline_text.listed(answer, whole=not sys.stdout.isatty()))
         else:
-            options.show(timeline.summary(answer, path))
+            options.show(timeline_text.summary(answer, path))
         return 0
 
     shared = ("start", "length", "event", "address", "without", "cores")
     asked = {name: getattr(args, name) for name in shared} | options.experiment_arguments(args)
-    return options.answer(lambda: timeline.trace(args.design, args.workload, **asked), show)
+    return options.answer(lambda: indelible.trace(args.design, args.workload, **asked), show)

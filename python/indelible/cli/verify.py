@@ -8,7 +8,7 @@ from pathlib import Path
 
 from indelible import bundles
 from indelible.cli import INTERRUPTED, bundle, options
-from indelible.experiment import InputError
+from indelible.errors import InputError
 
 HELP = "repeat the command of a bundle and compare the answers"
 DESCRIPTION = (

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from indelible import inquiry
-from indelible.causes import Causes
+import indelible
 from indelible.cli import options, outputs
 from indelible.experiment import MACHINE
-from indelible.inquiry import BY, BY_MAX
 from indelible.metrics import metric_named
 from indelible.plots import causes as causes_plot
+from indelible.results.causes import Causes
 from indelible.text import causes as causes_text
+from indelible.verbs.why import BY, BY_MAX
 
 HELP = "why two designs differ, and what that depends on"
 DESCRIPTION = (
@@ -90,7 +90,7 @@ def call(args: argparse.Namespace) -> int:
         return 0
 
     return options.answer(
-        lambda: inquiry.why(
+        lambda: indelible.why(
             args.designs,
             args.workloads,
             cores=args.cores,

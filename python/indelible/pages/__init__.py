@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indelible import plots, text
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.pages import simulated
 from indelible.pages.inline import inlined
 from indelible.pages.simulated import Simulated
-from indelible.results import OfSeeds, Run
+from indelible.results.run import Run
+from indelible.results.seeds import OfSeeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from indelible import pages, text
-from indelible.causes import Causes
 from indelible.metrics import METRICS
 from indelible.pages import LABEL, UNTESTED, Figure, simulated
 from indelible.pages.simulated import Simulated
 from indelible.plots import causes as causes_plot
+from indelible.results.causes import Causes
 from indelible.text import causes as causes_text
 from indelible.text.causes import CHANGE_STUB, TOP
 from indelible.text.comparison import Grid, where

@@ -11,7 +11,8 @@ from indelible import pages, text
 from indelible.metrics import METRICS
 from indelible.pages import Figure, Judged, Table, simulated
 from indelible.pages.simulated import Simulated
-from indelible.results import Comparison, Verdict
+from indelible.results.comparison import Comparison
+from indelible.results.crash import Verdict
 from indelible.text.comparison import judged, verdict_text, where
 from indelible.views import RATIOS, VIEWS, based
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from indelible import files, plots
-from indelible.causes import Causes
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.pages import causes as causes_page
 from indelible.pages import comparison as comparison_page
 from indelible.pages import sweep as sweep_page
-from indelible.results import Comparison
-from indelible.sweeps import Sweep
+from indelible.results.causes import Causes
+from indelible.results.comparison import Comparison
+from indelible.results.sweep import Sweep
 
 SUFFIX = ".html"
 

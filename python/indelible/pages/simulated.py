@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indelible import experiment
+from indelible import extension
 from indelible.experiment import Script
-from indelible.results import OfSeeds
+from indelible.results.seeds import OfSeeds
 from indelible.scripts import called
 from indelible.settings import ITEMS, Pairs, canonical, of_cell, of_machine
 from indelible.text import word
@@ -178,7 +178,7 @@ def _of_all(of: Simulated) -> Pairs:
 
 
 def _described(name: str, settings: Pairs) -> Mapping[str, Any]:
-    return experiment.describe(name, settings)
+    return extension.describe(name, settings)
 
 
 def _key(row: Mapping[str, Any]) -> str:

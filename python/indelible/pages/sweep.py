@@ -11,7 +11,7 @@ from indelible.metrics import METRICS
 from indelible.pages import LABEL, UNTESTED, Figure, Table, simulated
 from indelible.pages.simulated import Simulated
 from indelible.plots import sweep as sweep_plot
-from indelible.sweeps import Sweep
+from indelible.results.sweep import Sweep
 from indelible.text import sweep as sweep_text
 
 #: The name of the figure.

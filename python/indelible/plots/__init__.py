@@ -21,8 +21,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indelible import files
-from indelible.experiment import InputError
-from indelible.results import Comparison, OfSeeds
+from indelible.errors import InputError
+from indelible.results.comparison import Comparison
+from indelible.results.seeds import OfSeeds
 from indelible.text import comparison as comparison_text
 
 if TYPE_CHECKING:

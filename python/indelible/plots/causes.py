@@ -9,11 +9,11 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from indelible.causes import AS_IT_IS, Causes
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.metrics import METRICS
 from indelible.plots import COLOURS, MARKERS, UNSAFE_HATCH, WIDTH_INCHES, styled
-from indelible.sweeps import Point
+from indelible.results.causes import AS_IT_IS, Causes
+from indelible.results.sweep import Point
 from indelible.text.causes import TOP, marked_names
 from indelible.text.comparison import where
 

@@ -25,7 +25,7 @@ from indelible.plots import (
     styled,
     widest,
 )
-from indelible.results import Comparison
+from indelible.results.comparison import Comparison
 from indelible.text.comparison import with_cores
 
 if TYPE_CHECKING:

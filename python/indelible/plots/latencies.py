@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from indelible import text
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.latencies import commits, distribution, has_later, is_told
 from indelible.plots import (
     COLOURS,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from indelible.results import Comparison
+    from indelible.results.comparison import Comparison
 
 #: The most panels in a row, and the height of each.
 PANELS_IN_ROW = 4

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from indelible.plots import COLOURS, HEIGHT_INCHES, LINES, MARKERS, WIDTH_INCHES, styled
 from indelible.probes import BYTES
-from indelible.probing import DRAWN, Probed
+from indelible.results.probe import DRAWN, Probed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from itertools import cycle, product
 from typing import TYPE_CHECKING, Any
 
 from indelible.plots import COLOURS, MARKERS, WIDTH_INCHES, filled, styled
-from indelible.reproduction import Reproduction, Reproductions
+from indelible.results.reproduction import Reproduction, Reproductions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,14 +20,15 @@ from indelible.plots import (
     styled,
     widest,
 )
-from indelible.stacks import MEAN_LABEL, STALLS, WRITES, Stacked, stacks
+from indelible.stacks import STALLS, WRITES, Stacked, stacks
 from indelible.text import comparison as comparison_text
+from indelible.text.stacks import MEAN_LABEL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from indelible.results import Comparison
+    from indelible.results.comparison import Comparison
 
 #: The names of designs below their bars: their font size, the least room for them, and the margin
 #: around it, all in points.

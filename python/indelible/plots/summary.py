@@ -19,14 +19,15 @@ from indelible.plots import (
     number_decades,
     styled,
 )
-from indelible.summary import HALF_WIDTH, RATIOS, over, rows_of
+from indelible.summary import HALF_WIDTH, RATIOS, rows_of
 from indelible.text import comparison as comparison_text
+from indelible.text.summary import over
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from indelible.results import Comparison
+    from indelible.results.comparison import Comparison
 
 #: The numbers of the two axes.
 ACROSS, UP = "throughput", "pm_writes"

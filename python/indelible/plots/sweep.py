@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from indelible import text
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.means import is_unsure
 from indelible.metrics import METRICS
 from indelible.plots import (
@@ -31,8 +31,8 @@ from indelible.plots import (
     styled,
     widest,
 )
+from indelible.results.sweep import Point, Sweep
 from indelible.settings import number
-from indelible.sweeps import Point, Sweep
 from indelible.text import sweep as sweep_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from indelible import text
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.plots import blocks, entitle, label, look_of, name_groups, styled
 from indelible.text import comparison as comparison_text
 from indelible.usage import numbers
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from indelible.results import Comparison
+    from indelible.results.comparison import Comparison
 
 PANEL_INCHES = 1.9
 

@@ -284,7 +284,7 @@ struct counts {
     uint64_t forks;
     /* Why something is missing: the trace is full, there are too many files, or the system failed. */
     uint64_t full, crowded, failed;
-    /* What is wrong with the program's transactions, and where: for recording.py. */
+    /* What is wrong with the program's transactions, and where: for verbs/record.py. */
     enum wrong {
         RIGHT,
         NOT_PUT_BACK,

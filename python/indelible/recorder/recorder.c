@@ -8,7 +8,7 @@
  * precedes it.
  *
  * Nothing here may use vector registers, or call what does, on the way of a thunk: the program's
- * are live. These files are compiled with general registers only (compiler.py), and copy bytes by
+ * are live. These files are compiled with general registers only (verbs/cc.py), and copy bytes by
  * themselves. */
 
 #define _GNU_SOURCE

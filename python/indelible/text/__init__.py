@@ -15,7 +15,7 @@ from typing import Any
 from indelible.kept import Taken
 from indelible.means import UNSURE, is_unsure
 from indelible.metrics import METRICS, transactions
-from indelible.results import OfSeeds
+from indelible.results.seeds import OfSeeds
 
 DAGGER = "†"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
-from indelible import stacks
-from indelible.causes import AS_IT_IS, LEAST_SHIFT, Causes, distance
 from indelible.metrics import METRICS
-from indelible.sweeps import Point
+from indelible.results.causes import AS_IT_IS, LEAST_SHIFT, Causes, distance
+from indelible.results.sweep import Point
 from indelible.text import (
     BLANK,
     Note,
@@ -25,6 +24,7 @@ from indelible.text import (
     terminal_width,
 )
 from indelible.text.comparison import Grid, stubbed_tables, titled, where
+from indelible.text.stacks import SHOWN_FROM
 
 #: The default number of changes that have a row.
 TOP = 12
@@ -160,7 +160,7 @@ def stack_grid(answer: Causes) -> Grid | None:
     if any(row["parts"] is None for row in rows):
         return None
     names = PARTS | WRITTEN
-    used = [n for n in of.parts if any(row["parts"][n] >= stacks.SHOWN_FROM for row in rows)]
+    used = [n for n in of.parts if any(row["parts"][n] >= SHOWN_FROM for row in rows)]
     lines = [(names[name], [row["parts"][name] for row in rows]) for name in used]
     lines.sort(key=lambda line: -abs(line[1][-1] - line[1][0]) if len(rows) > 1 else -line[1][0])
     lines.append(("all", [row["total"] for row in rows]))

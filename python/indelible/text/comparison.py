@@ -9,7 +9,8 @@ from itertools import product
 
 from indelible.means import geometric_mean
 from indelible.metrics import METRICS
-from indelible.results import NATIVE, Cell, Comparison, Verdict
+from indelible.results.comparison import NATIVE, Cell, Comparison
+from indelible.results.crash import Verdict
 from indelible.text import (
     BLANK,
     DAGGER,

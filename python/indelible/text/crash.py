@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from indelible.results import Crash, failed_points
+from indelible.results.crash import Crash, failed_points
 from indelible.text import (
     LABEL,
     columns,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indelible import text
-from indelible.exploration import SURE, Exploration
+from indelible.results.exploration import SURE, Exploration
 from indelible.text.crash import ACCEPTS_ALL, OTHER, list_violations, nothing_checked
 
 #: The most seeds whose errors are shown; `--json` has them all (ours: a screen).

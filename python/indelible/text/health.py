@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from indelible import text
 
 if TYPE_CHECKING:
-    from indelible.health import Health
+    from indelible.results.health import Health
 
 #: The words for a check's result.
 VERDICTS = {True: "ok", False: "FAIL", None: text.BLANK}

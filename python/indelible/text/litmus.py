@@ -9,7 +9,7 @@ from typing import Any
 
 from indelible import text
 from indelible.experiment import LitmusTests
-from indelible.results import Litmus, is_missed, is_wrong
+from indelible.results.litmus import Litmus, is_missed, is_wrong
 
 Row = Mapping[str, Any]
 

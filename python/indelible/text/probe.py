@@ -9,7 +9,7 @@ from typing import Any
 
 from indelible import text
 from indelible.probes import ABOUT
-from indelible.probing import OFF, Probed
+from indelible.results.probe import OFF, Probed
 
 Row = Mapping[str, Any]
 

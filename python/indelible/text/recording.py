@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from indelible import text
-from indelible.recording import Recorded
+from indelible.results.recording import Recorded
 
 
 def recorded(answer: Recorded, width: int | None = None) -> str:

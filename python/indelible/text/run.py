@@ -9,7 +9,7 @@ from typing import Any
 from indelible.jobs import portable
 from indelible.latencies import is_told
 from indelible.metrics import transactions
-from indelible.results import Run
+from indelible.results.run import Run
 from indelible.text import (
     BLANK,
     command,

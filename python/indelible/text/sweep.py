@@ -12,7 +12,7 @@ from typing import Any
 
 from indelible import text
 from indelible.metrics import METRICS
-from indelible.sweeps import Point, Sweep
+from indelible.results.sweep import Point, Sweep
 from indelible.text.comparison import Grid, stubbed_tables
 
 #: The head of the grid of leading designs, the word where the two best are level, and the mark

@@ -1,9 +1,70 @@
-"""The lines on how busy a machine was: caches, write-pending queues, banks and buses."""
+"""How busy machines were, as text: the table of a comparison, and the lines on one run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from indelible.results.comparison import Cell, Comparison
+from indelible.text import BLANK, Note, ratio
+from indelible.text.comparison import Grid, cell_grid
+from indelible.usage import numbers
+
+TITLE = "How busy the machine was"
+NOTES = {
+    "counts": "flush, fence, miss (last level), reads (of PM): number per transaction",
+    "cycles": "of a read of PM, from its request at the controller until the answer leaves",
+    "WPQ": "entries used of each write-pending queue{sizes}; full: % of the time that it is full",
+    "banks, bus": "% of the time that those of PM are busy",
+}
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _entries(value: float) -> str:
+    """Return a number of queue entries, with a digit if small, since some queues have four."""
+    return f"{value:.1f}" if value < 10 else _whole(value)
+
+
+#: The columns of a comparison's table: the head of each, and how its numbers are written.
+COLUMNS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "flushes_per_tx": ("flush", ratio),
+    "fences_per_tx": ("fence", ratio),
+    "llc_misses_per_tx": ("miss", ratio),
+    "pm_reads_per_tx": ("reads", ratio),
+    "pm_read_cycles_mean": ("cycles", _whole),
+    "wpq_entries_mean": ("WPQ", _entries),
+    "wpq_full_percent": ("full", _whole),
+    "pm_busy_percent": ("banks", _whole),
+    "bus_busy_percent": ("bus", _whole),
+}
+
+
+def notes(answer: Comparison) -> list[Note]:
+    """Return the notes that explain the columns."""
+    sizes = {run.data["controllers"]["wpq_size"] for run in answer.runs.values()}
+    said = ", which has " + " or ".join(map(str, sorted(sizes))) if sizes else ""
+    told = {label: body.format(sizes=said) for label, body in NOTES.items()}
+    if len(answer.seeds_shown) > 1:
+        told["seeds"] = "each number is the mean over the seeds"
+    return [*told.items()]
+
+
+def grid(answer: Comparison, cores: int | None) -> Grid:
+    """Return a row for each workload and design."""
+
+    def said(cell: Cell) -> list[str]:
+        found = numbers(answer, cell)
+        return [
+            BLANK if value is None else COLUMNS[name][1](value) for name, value in found.items()
+        ]
+
+    return cell_grid(answer, cores, [head for head, _ in COLUMNS.values()], said)
+
+
+# One run.
 
 
 def caches(row: Mapping[str, Any]) -> str | None:

@@ -17,10 +17,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible import compiler, experiment, pool
-from indelible.experiment import Campaign, Experiment, InputError
-from indelible.results import failed_points
-from indelible.shown import Object
+from indelible import extension, pool
+from indelible.errors import InputError
+from indelible.experiment import Campaign, Experiment
+from indelible.results.crash import failed_points
+from indelible.results.health import Health
+from indelible.verbs import cc
 
 #: A little memory, since a host may let a process have few addresses.
 LITTLE = (("pm.device_size", "256MiB"), ("dram.device_size", "64MiB"))
@@ -75,21 +77,6 @@ class Check:
     fix: str | None = None
 
 
-class Health(Object):
-    """The object of `doctor --json`, which prints as its table."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether no check failed; optional parts may be missing."""
-        return all(row["ok"] is not False for row in self["checks"])
-
-    def __str__(self) -> str:
-        from indelible import text
-        from indelible.text import health as health_text
-
-        return health_text.health(self, text.terminal_width())
-
-
 def doctor() -> Health:
     """Check in a few seconds whether this installation works, and how fast it is."""
     jobs: list[pool.Job] = [TRIED, TRIED, Campaign(CUT, lives=1)]
@@ -109,7 +96,7 @@ def doctor() -> Health:
     ]
     return Health(
         {
-            "version": experiment.version(),
+            "version": extension.version(),
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}",
             "processors": pool.workers_available(),
@@ -162,7 +149,7 @@ def _programs() -> Check:
     """Return whether programs can be recorded here, which takes a compiler and this system."""
     what = "programs of yours (cc, record, explore)"
     try:
-        compiler.require_host()
+        cc.require_host()
     except InputError as error:
         return Check("cc", None, f"no {what}: {error}")
     path = shutil.which("cc")
@@ -179,7 +166,7 @@ def _programs() -> Check:
             "cc", False, f"{path} compiles nothing ({said}): no {what}", "fix the compiler"
         )
     try:
-        compiler.require_cache()
+        cc.require_cache()
     except InputError as error:
         return Check("cc", False, f"{error}: no {what}")
     return Check("cc", True, f"{path}: {what}")

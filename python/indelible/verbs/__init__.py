@@ -1,4 +1,7 @@
-"""The arguments of calls as words and numbers, or the sentence that says why one is refused."""
+"""The verbs of the command line as Python calls: a module for each, under the command's name.
+
+Here is what several of them share: what their arguments ask for.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,27 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from indelible.experiment import (
+from indelible.arguments import (
+    LEAST,
+    WHOLE_MAX,
     DesignName,
-    Experiment,
     FileName,
-    InputError,
     listed,
     named,
-    read_scripts,
     require_distinct,
-    require_use,
     whole,
 )
+from indelible.errors import InputError
+from indelible.experiment import Experiment, read_scripts, require_use
 from indelible.names import closest_first
 from indelible.scripts import is_script
-from indelible.settings import Settings, of_cell, pairs
+from indelible.settings import Settings, of_cell, pairs, varied
+
+#: The default seed.
+SEED = 1
+
+#: The fields other than settings that may vary in a sweep.
+RUN_FIELDS = ("cores", "txs", "seed")
 
 #: With more seeds a confidence interval hardly becomes narrower: four times as many halve it.
 SEEDS_MAX = 100
@@ -101,3 +110,28 @@ def experiment_of(
     require_use(scripts, (on,))
     script, settings = scripts.get(on), of_cell(pairs(set), of, on)
     return Experiment(of, on, at, cores, txs, seed, settings, script, exact)
+
+
+def varied_alone(
+    vary: Mapping[str, Any], cores: int | None, txs: int | None, seed: int, seeds: int
+) -> dict[str, tuple[str, ...]]:
+    """Return the values of the fields that vary, or refuse a field that is also set otherwise."""
+    values = varied(vary)
+    for key, own, unsaid in (("cores", cores, None), ("txs", txs, None), ("seed", seed, SEED)):
+        if own != unsaid and key in values:
+            raise InputError(f"{key} is set twice; keep one")
+    if seeds != 1 and "seed" in values:
+        raise InputError("`seed` varies, and `seeds` takes means over seeds; keep one")
+    return values
+
+
+def run_field(key: str, value: str) -> int:
+    """Return the value of one of `RUN_FIELDS` that varies, which came as a word."""
+    least = LEAST.get(key, 0)
+    is_whole = value.isascii() and value.isdecimal()
+    # Python refuses to read some thousand digits, and no valid value has so many.
+    if is_whole and len(value) > len(str(WHOLE_MAX)):
+        raise InputError(f"`{key}` is too large: {value}")
+    if not is_whole or int(value) < least:
+        raise InputError(f"`{key}` must be a whole number from {least} up, not `{value}`")
+    return int(value)

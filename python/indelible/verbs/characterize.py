@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from indelible import experiment, pool
-from indelible.asked import names_of
-from indelible.experiment import Experiment, FileName
+from indelible import experiment, extension, pool
+from indelible.arguments import FileName, named
+from indelible.experiment import Experiment
+from indelible.results import Characterization
 from indelible.settings import Settings, of_cell, pairs
-from indelible.shown import Characterization
+from indelible.verbs import names_of
 
 #: The design, the machine and the transactions of a core with which write sets are counted: they do
 #: not depend on the design, and little on the machine.
@@ -36,15 +37,13 @@ def characterize(
     Without `workloads` they are those that read the given files, or else every profile with
     published numbers.
     """
-    profiles = experiment.catalog("profiles")
+    profiles = extension.catalog("profiles")
     scripts = experiment.read_scripts(sql, ycsb, replay)
     asked = [*scripts] or [row["name"] for row in profiles if row["published"] is not None]
     if workloads is not None:
-        asked = [*names_of("workloads", workloads, experiment.catalog("workloads"))]
+        asked = [*names_of("workloads", workloads, extension.catalog("workloads"))]
     experiment.require_use(scripts, tuple(asked))
-    template = Experiment(
-        WITH, "", experiment.named("machine", machine), cores, txs, seed, epochs=True
-    )
+    template = Experiment(WITH, "", named("machine", machine), cores, txs, seed, epochs=True)
     jobs = [
         replace(
             template,

@@ -1,22 +1,20 @@
-"""The verb `probe`: the runs that probes of machines' memories need, and their results."""
+"""The answer of `probe`: the numbers of memories beside the published ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from indelible import experiment, pool, probes
+from indelible import probes
+from indelible.errors import InputError
 from indelible.evaluation import Cell, Rows
-from indelible.experiment import Experiment, InputError, listed, truth
-from indelible.jobs import run_all
-from indelible.probes import GROUPS, KIB, MIB, PROBES, PUBLISHED, Memory, Probe
-from indelible.results import Run, rows_as_csv
-from indelible.settings import OF_CELLS, Pairs, Settings, pairs
-from indelible.shown import Shown
-
-MACHINE = "optane"
+from indelible.probes import KIB, MIB, PROBES, PUBLISHED, Memory, Probe
+from indelible.results import Shown
+from indelible.results.run import Run
+from indelible.rows import rows_as_csv
+from indelible.settings import Pairs
 
 #: Numbers whose relative distance from the published ones is larger are listed under the table.
 OFF = 0.25
@@ -132,44 +130,6 @@ class Probed(Shown):
         return probe_text.probed(self)
 
 
-def probe(
-    machines: Sequence[str] | str = MACHINE,
-    only: Sequence[str] | str | None = None,
-    *,
-    set: Settings = None,
-    seed: int = 1,
-    curves: bool = False,
-) -> Probed:
-    """Measure the memories of machines as real ones were measured, beside the published numbers.
-
-    The groups are latency, persists, bandwidth and amplification; `only` names some of them. With
-    `curves` the runs for the figure are made, too, such as latency over footprint.
-    """
-    groups = GROUPS if only is None else listed("only", only)
-    groups = tuple(group for group in GROUPS if group in {*map(probes.group_named, groups)})
-    seed = experiment.whole("seed", seed)
-    curves = truth("curves", curves)
-    if curves and not any(group in DRAWN for group in groups):
-        raise InputError(
-            f"there is no figure of {', '.join(groups)}; add one of {', '.join(DRAWN)}"
-        )
-    settings = _of_machine(pairs(set))
-    memories = tuple(Memory.of(machine, settings) for machine in _named(machines))
-    if not (groups and memories):
-        raise InputError("there is nothing to measure: name at least one machine and one group")
-    plan = {
-        (memory.machine, cell): _experiment(memory, cell, seed)
-        for memory in memories
-        for cell in _cells(memory, groups, curves)
-    }
-    done, interrupted, _ = run_all([*plan.values()], _longest_first)
-    runs = {key: done[asked] for key, asked in plan.items() if asked in done}
-    answer = Probed(memories, groups, seed, settings, curves, runs, len(plan), interrupted)
-    if interrupted:
-        raise pool.Interrupted(answer)
-    return answer
-
-
 def curve_cells(memory: Memory, groups: Sequence[str]) -> Iterator[tuple[str, str, int, Cell]]:
     """Return the points of the figure: the curve, the line, the place, and the run."""
     if "latency" in groups:
@@ -196,39 +156,3 @@ def _value(memory: Memory, curve: str, cell: Cell, rows: Rows) -> float:
         case "bandwidth":
             return probes.bandwidth(cell, rows)
     return probes.amplification(memory, cell, rows)
-
-
-def _named(machines: object) -> tuple[str, ...]:
-    """Return the names of machines without repetition, `all` standing for every preset."""
-    every = [row["name"] for row in experiment.catalog("machines")]
-    asked = listed("machines", machines)
-    return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
-
-
-def _of_machine(settings: Pairs) -> Pairs:
-    """Return the settings, or refuse one that is not of a machine."""
-    for key, _ in settings:
-        if key.partition(".")[0] + "." in OF_CELLS:
-            raise InputError(
-                f"{key} is not a field of a machine: probes have their own design and workload;"
-                " drop it, or use `indelible run --workload probe`"
-            )
-    return settings
-
-
-def _cells(memory: Memory, groups: Sequence[str], curves: bool) -> dict[Cell, None]:
-    """Return each run once."""
-    quantities = (probe.quantity(memory) for probe in probes.asked_of(groups))
-    found = dict.fromkeys(cell for asked in quantities if asked for cell in asked.cells)
-    if curves:
-        found |= dict.fromkeys(cell for *_, cell in curve_cells(memory, groups))
-    return found
-
-
-def _experiment(memory: Memory, cell: Cell, seed: int) -> Experiment:
-    asked = cell.experiment(memory.machine, None, seed)
-    return replace(asked, settings=memory.settings + asked.settings)
-
-
-def _longest_first(asked: Experiment) -> int:
-    return -(asked.cores or 1) * int(dict(asked.settings)["workload.accesses"])

@@ -1,118 +1,16 @@
-"""The events of a part of a run with their times, for a terminal and for Perfetto."""
+"""The events of a part of a run, as text for a terminal. Returns strings and prints nothing."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from indelible import experiment, files, pool, text
-from indelible.asked import experiment_of
-from indelible.experiment import (
-    CRASH_MACHINE,
-    MACHINE,
-    TIMELINE_LENGTH,
-    TIMELINE_START,
-    DesignName,
-    FileName,
-    InputError,
-    Recording,
-)
-from indelible.settings import Settings
-from indelible.shown import Answer
+from indelible import text
+from indelible.results.timeline import Timeline
 
 #: The place of events that concern the whole machine, and no line.
 POWER = "power"
-
-
-@dataclass(frozen=True, repr=False)
-class Timeline(Answer):
-    """A part of a run: `timeline.events` are rows, `timeline.trace` is for ui.perfetto.dev.
-
-    Times are cycles since measuring began; `frequency` is the number of cycles in a second.
-    """
-
-    data: Mapping[str, Any]
-    recording: Recording
-    #: The bytes of a file that Perfetto opens.
-    trace: bytes
-
-    @property
-    def start(self) -> int:
-        """The first cycle of the part: `from` in the JSON, which is a keyword of Python."""
-        return self.data["from"]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the run was interrupted, so that the rest of the window is missing."""
-        return bool(self.data["run"]["cancelled"])
-
-    def save(self, path: str | Path) -> None:
-        """Write the trace for Perfetto."""
-        with files.naming(path):
-            files.write(path, self.trace)
-
-    def __repr__(self) -> str:
-        return f"<Timeline {self.recording.command()}>"
-
-    def __str__(self) -> str:
-        return listed(self)
-
-
-def trace(
-    design: DesignName,
-    workload: str | None = None,
-    machine: FileName | None = None,
-    *,
-    cores: int | None = None,
-    txs: int | None = None,
-    seed: int = 1,
-    start: str = TIMELINE_START,
-    length: str = TIMELINE_LENGTH,
-    event: int | None = None,
-    address: str | int | None = None,
-    without: str | None = None,
-    set: Settings = None,
-    sql: FileName | None = None,
-    ycsb: FileName | None = None,
-    replay: FileName | None = None,
-    exact: bool = False,
-) -> Timeline:
-    """Run a workload on a design and record its events from `start` on, for the time `length`.
-
-    With `event` the recorded part ends at that power cut of a campaign on the same experiment, and
-    the defaults of machine, cores and transactions are those of `crash`. With `address` only the
-    events that touch its line are recorded.
-    """
-    if event is not None and str(start) != TIMELINE_START:
-        raise InputError("`start` and `event` both say where the window begins; drop one")
-    on = machine or (MACHINE if event is None else CRASH_MACHINE)
-    asked = Recording(
-        experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, replay, exact),
-        experiment.readable("start", str(start)),
-        experiment.readable("length", str(length)),
-        event,
-        _address(address),
-        without,
-    )
-    return pool.execute_one(asked, lambda data: _timeline(data, asked))
-
-
-def _address(asked: object) -> str | None:
-    """Return an address as text, from text or a whole number of any library."""
-    if asked is None:
-        return None
-    if isinstance(asked, str):
-        return experiment.readable("address", asked)
-    return hex(experiment.whole("address", asked))
-
-
-def _timeline(data: Mapping[str, Any], asked: Recording) -> Timeline:
-    return Timeline(
-        {key: value for key, value in data.items() if key != "trace"}, asked, data["trace"]
-    )
 
 
 def summary(answer: Timeline, path: str | None, width: int | None = None) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from indelible import _core as core
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.files import naming, require_writable, write, write_new
 from indelible.scripts import sections
 
@@ -130,7 +130,7 @@ def _sources() -> Path:
     for folder in (here, *here.parents):
         if (folder / SOURCES / REGISTRY).is_file():
             return Path(os.path.relpath(folder / SOURCES, here))
-    own = Path(__file__).resolve().parents[2]
+    own = Path(__file__).resolve().parents[3]
     is_checkout = (own / SOURCES / REGISTRY).is_file()
     raise InputError(
         f"a design in Rust is added to a checkout of the sources, and {here} is not in one: "

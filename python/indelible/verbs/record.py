@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from indelible import compiler
-from indelible.experiment import InputError, named, truth, whole, worded
+from indelible.arguments import named, truth, whole, worded
+from indelible.errors import InputError
 from indelible.files import naming, replacing, require_writable
-from indelible.settings import Pairs
-from indelible.shown import Object
+from indelible.results.recording import Recorded
+from indelible.verbs import cc
 
 #: The default limit of a trace in bytes (ours: some five million operations).
 BYTES_MAX = 256 << 20
@@ -61,11 +61,6 @@ PERSONALITY_ASKED = 0xFFFFFFFF
 #: The seconds between two calls of `until`.
 STEP_SECONDS = 0.1
 
-#: The bytes of data for which the crash tests' machine has room beside its logs (half of the memory
-#: of `tiny`), and its cores.
-ROOM = 4 << 20
-CORES = 4
-
 #: The library that calls a program's first function.
 LIBC = "libc."
 
@@ -97,25 +92,6 @@ NOT_WRITTEN_BACK = (
 
 class EndError(InputError):
     """A program that ended by a signal, or did not end in time."""
-
-
-class Recorded(Object):
-    """The object of `record --json`, which prints as its table."""
-
-    def __str__(self) -> str:
-        from indelible.text import recording as recording_text
-
-        return recording_text.recorded(self)
-
-    def room(self) -> Pairs:
-        """Return the settings with which the crash tests' machine has room for the trace."""
-        held = sum(region["bytes"] for region in self["regions"])
-        size = 2 * ROOM
-        while size < 2 * held:
-            size *= 2
-        memory = [("pm.device_size", f"{size >> 20}MiB")] if held > ROOM else []
-        threads = self["threads"]
-        return (*memory, *([("core.cores_max", str(threads))] if threads > CORES else []))
 
 
 def trace_of(command: Sequence[str]) -> str:
@@ -156,7 +132,7 @@ def record(
     asked = what_of(pool, loads, unseen, most)
     seed = whole("seed", seed)
     require_writable("`out`", out)
-    compiler.require_host()
+    cc.require_host()
     with tempfile.TemporaryDirectory(prefix="indelible-") as name:
         folder = Path(name)
         started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Programs that can be recorded: `indelible cc` compiles and links them with the recorder.
+"""The verb `cc`: programs are compiled and linked with the recorder, so that `record` sees them.
 
 The compiler's thread sanitizer inserts calls at loads and stores, which the recorder takes instead
 of the sanitizer's library; `recorder/shim.py` stands in for assembler and linker, and sees the
@@ -21,10 +21,11 @@ from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
 
-from indelible.experiment import InputError, named, worded
+from indelible.arguments import named, worded
+from indelible.errors import InputError
 from indelible.recorder.shim import WRAPPED
 
-SOURCES = Path(__file__).parent / "recorder"
+SOURCES = Path(__file__).parents[1] / "recorder"
 
 #: The sources of the recorder's shared library, and how they are compiled. Where thunks call it, a
 #: program's vector registers are live, so these sources may not touch them (recorder.c).

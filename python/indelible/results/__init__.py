@@ -1,4 +1,7 @@
-"""The bases of answers, which print like their commands, also in a notebook."""
+"""The answers of calls, as rows of data: each prints like its command, also in a notebook.
+
+Each kind is a module; here are the bases, and the answers that are nothing but their JSON.
+"""
 
 from __future__ import annotations
 

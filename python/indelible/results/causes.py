@@ -16,18 +16,14 @@ from typing import Any
 from indelible import stacks, usage
 from indelible.changes import DESIGN, MACHINE, Change, Refused
 from indelible.kept import Taken
-from indelible.means import (
-    half_width,
-    log_half_width,
-    mean_of_seeds,
-    mean_ratio_of_seeds,
-)
+from indelible.means import half_width, log_half_width, mean_of_seeds, mean_ratio_of_seeds
 from indelible.metrics import METRICS
-from indelible.results import Comparison, Run, SeededCell
+from indelible.results import Shown
+from indelible.results.comparison import Comparison, SeededCell
+from indelible.results.run import Run
+from indelible.results.sweep import LEAST_LEAD, Point, Sweep
 from indelible.rows import rows_as_csv
 from indelible.scripts import called
-from indelible.shown import Shown
-from indelible.sweeps import LEAST_LEAD, Point, Sweep
 
 #: The point of a sweep at which nothing is changed.
 AS_IT_IS: Point = ("as it is",)

@@ -7,27 +7,19 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from indelible import changes, experiment, pool
-from indelible.asked import names_of, seeds_of
-from indelible.causes import AS_IT_IS, Causes
+from indelible import changes, experiment, extension, pool
+from indelible.arguments import DesignName, FileName, listed, named, whole
 from indelible.changes import CORES, RUN_FIELDS, Change, Field, Refused
 from indelible.cluster import Dask
-from indelible.experiment import (
-    MACHINE,
-    DesignName,
-    Experiment,
-    FileName,
-    InputError,
-    Script,
-    listed,
-    named,
-    whole,
-)
+from indelible.errors import InputError
+from indelible.experiment import MACHINE, Experiment, Script
 from indelible.jobs import run_possible
 from indelible.metrics import metric_named
+from indelible.results.causes import AS_IT_IS, Causes
+from indelible.results.sweep import Sweep
 from indelible.scripts import called
 from indelible.settings import ITEMS, Pairs, Settings, canonical, of_cell, pairs
-from indelible.sweeps import Sweep
+from indelible.verbs import names_of, seeds_of
 
 #: The default factor by which numbers are divided and multiplied, and the largest.
 BY = 2
@@ -66,7 +58,7 @@ def why(
     answers it has are not made again. With `dask`, a scheduler's address or a `distributed.Client`,
     the runs are made by its workers. No power is cut.
     """
-    known = {kind: experiment.catalog(kind) for kind in ("designs", "workloads")}
+    known = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
     designs = names_of("designs", designs, known["designs"])
     if len(designs) > 2:
         raise InputError(f"`why` takes one design or two, not {len(designs)}; drop some")
@@ -81,10 +73,10 @@ def why(
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
     machine = named("machine", machine)
-    settings = canonical(pairs(set), experiment.describe(f"machine:{machine}")["rows"])
+    settings = canonical(pairs(set), extension.describe(f"machine:{machine}")["rows"])
     template = Experiment("", "", machine, cores, txs, settings=settings, exact=exact)
     of_machine = of_cell(settings, "", "", (*designs, *workloads))
-    rows = experiment.describe(f"machine:{machine}", of_machine)["rows"]
+    rows = extension.describe(f"machine:{machine}", of_machine)["rows"]
     question = Question(designs, workloads, template, rows, scripts, seeds_of(seed, seeds))
     question.check()
     asked_for = question.fields(metric, fields)
@@ -124,7 +116,7 @@ def why(
         metric=metric,
         normalize=None,
         runs=runs,
-        durability={row["name"]: row["durability"] for row in experiment.designs(designs)},
+        durability={row["name"]: row["durability"] for row in extension.designs(designs)},
         interrupted=interrupted,
         taken=taken,
         settings=settings,

@@ -8,15 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible.experiment import InputError, named
+from indelible.arguments import named
+from indelible.errors import InputError
 from indelible.files import require_writable, write_new
 from indelible.scripts import SUFFIX
-from indelible.starting_in_rust import SUFFIX as RUST
-from indelible.starting_in_rust import NewInRust, new_in_rust, require_new
+from indelible.verbs.new_in_rust import SUFFIX as RUST
+from indelible.verbs.new_in_rust import NewInRust, new_in_rust, require_new
 
 #: The kinds of templates, with descriptions; the template of a kind is the file of that name.
 KINDS = {"design": "a hardware undo log", "order": "ordering hardware with a flush and a fence"}
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parents[1] / "templates"
 
 #: The name of the class in a template.
 CLASS = "Template"

@@ -10,10 +10,10 @@ from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
 
-from indelible.experiment import InputError
+from indelible.errors import InputError
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.metrics import METRICS
-from indelible.results import OfSeeds, known, parts_of
+from indelible.results.seeds import OfSeeds, known, parts_of
 from indelible.rows import rows_as_csv
 from indelible.settings import as_word
 

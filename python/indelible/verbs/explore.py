@@ -1,4 +1,4 @@
-"""A program recorded in many orders of its threads, and crash-tested in each."""
+"""The verb `explore`: a program recorded in many orders of its threads, each crash-tested."""
 
 from __future__ import annotations
 
@@ -16,23 +16,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from indelible import experiment, files
+from indelible import files
 from indelible import pool as workers
-from indelible.experiment import (
-    CRASH_MACHINE,
-    Campaign,
-    CheckError,
-    DesignName,
-    Experiment,
-    FileName,
-    InputError,
-    Script,
-    core,
-)
-from indelible.recording import BYTES_MAX, EndError, Recorded, command_of, record, what_of
-from indelible.results import Crash, failed_points
+from indelible.arguments import DesignName, FileName, above_zero, named, whole
+from indelible.errors import CheckError, InputError
+from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, Script
+from indelible.extension import core
+from indelible.results.crash import Crash, failed_points
+from indelible.results.exploration import SURE, Exploration
+from indelible.results.recording import Recorded
 from indelible.settings import Settings, of_cell, pairs
-from indelible.shown import Object
+from indelible.verbs.record import BYTES_MAX, EndError, command_of, record, what_of
 
 #: The default number of orders that are tried (ours), and the most.
 SEEDS = 20
@@ -40,9 +34,6 @@ SEEDS_MAX = 100_000
 
 #: The default limit of seconds for one recording (ours).
 SECONDS = 60.0
-
-#: The probability with which an error in so many orders would have shown (ours: as of intervals).
-SURE = 0.95
 
 #: The default design, on which a program with flushes and fences of its own runs.
 DESIGN = "undo@x86"
@@ -79,35 +70,6 @@ NOTHING: Mapping[str, Any] = {
 }
 
 
-class Exploration(Object):
-    """The object of `explore --json`, which prints as its table."""
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether seeds are missing: `cancelled` in the JSON."""
-        return bool(self["cancelled"])
-
-    @property
-    def failed(self) -> list[dict[str, Any]]:
-        """The rows of the seeds with which an error was found."""
-        return [row for row in self["rows"] if row["wrong"] is not None]
-
-    @property
-    def passed(self) -> bool:
-        """Whether there was something to check with every seed, and no error was found."""
-        return not self.failed and self.checked
-
-    @property
-    def checked(self) -> bool:
-        """Whether there was something to check with every seed."""
-        return bool(self["rows"]) and all(row["checked"] for row in self["rows"])
-
-    def __str__(self) -> str:
-        from indelible.text import exploration as exploration_text
-
-        return exploration_text.explored(self)
-
-
 def explore(
     command: Sequence[str],
     *,
@@ -139,13 +101,13 @@ def explore(
         InputError: if the program cannot be recorded, or the campaign cannot be run.
     """
     words, options = command_of(command), what_of(pool, loads, unseen, most)
-    before = None if before is None else experiment.named("before", before)
-    seconds = experiment.above_zero("seconds", seconds)
-    first = experiment.whole("seed", seed)
-    count = experiment.whole("seeds", seeds, 1, SEEDS_MAX)
-    experiment.whole("seed", first + count - 1)
-    to = experiment.named("out", out)
-    of, on = experiment.named("design", design), experiment.named("machine", machine)
+    before = None if before is None else named("before", before)
+    seconds = above_zero("seconds", seconds)
+    first = whole("seed", seed)
+    count = whole("seeds", seeds, 1, SEEDS_MAX)
+    whole("seed", first + count - 1)
+    to = named("out", out)
+    of, on = named("design", design), named("machine", machine)
     asked = Experiment(of, "replay", on, settings=of_cell(pairs(set), of, "replay"))
     campaign = Campaign(asked, points, check=check)
     _require_campaign(campaign)
@@ -171,16 +133,16 @@ def _require_campaign(campaign: Campaign) -> None:
 def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
     def found(rows: Iterable[dict[str, Any] | None], interrupted: bool) -> Exploration:
         # Errors that were found before an interruption are kept.
-        whole = [
+        ended = [
             row
             for row in rows
             if row is not None and (not row.pop("cancelled", False) or row.get("wrong") is not None)
         ]
-        starts = [row["start"] for row in whole if row["start"] is not None]
+        starts = [row["start"] for row in ended if row["start"] is not None]
         # One recording alone does not tell what the next one begins with.
         alike = len(set(starts)) <= 1 and (plan.before is not None or len(starts) > 1)
-        orders = len({row["order"] for row in whole} - {None})
-        for row in whole:
+        orders = len({row["order"] for row in ended} - {None})
+        for row in ended:
             row["record"] = Order(plan, row["seed"]).command(alike or row["trace"] is None)
         asked = plan.campaign.experiment
         answer = Exploration(
@@ -191,7 +153,7 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
                 "check": plan.campaign.check,
                 # Recordings that begin with different memory differ without another order, too.
                 "orders": None if len(set(starts)) > 1 and orders > 1 else orders,
-                "rows": whole,
+                "rows": ended,
                 "cancelled": interrupted,
             }
         )

@@ -1,0 +1,57 @@
+"""The answer of `litmus`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from indelible.experiment import LitmusTests
+from indelible.results import Answer
+
+
+@dataclass(frozen=True, repr=False)
+class Litmus(Answer):
+    """Litmus tests on ordering hardware: `litmus.rows` has a row for each test and order."""
+
+    data: Mapping[str, Any]
+    tests: LitmusTests
+
+    @property
+    def passed(self) -> bool:
+        """Whether no order left a forbidden outcome, and each rule switched off was caught.
+
+        Not so if no test fitted an order, since then nothing is known about it.
+        """
+        return not (
+            any(map(is_wrong, self.data["rows"]))
+            or self.unfit
+            or any(row["violation"] is not None for row in self.data.get("random", ()))
+            or any(is_missed(row) for row in self.data.get("mutants", ()))
+        )
+
+    @property
+    def unfit(self) -> list[str]:
+        """The orders that none of the tests fitted, so that nothing is known about them."""
+        rows = [*self.data["rows"], *self.data.get("random", ())]
+        asked = dict.fromkeys(row["order"] for row in rows)
+        known = {row["order"] for row in rows if row["images"] or row["violation"] is not None}
+        return [order for order in asked if order not in known]
+
+    def __repr__(self) -> str:
+        return f"<Litmus {self.tests.command()}>"
+
+    def __str__(self) -> str:
+        from indelible.text import litmus as litmus_text
+
+        return litmus_text.litmus(self)
+
+
+def is_wrong(row: Mapping[str, Any]) -> bool:
+    """Return whether a test showed that an order does not keep its promise."""
+    return row["violation"] is not None or (row["seen"] and not row["allowed"])
+
+
+def is_missed(mutant: Mapping[str, Any]) -> bool:
+    """Return whether switching a rule off was not noticed, though it is not declared needless."""
+    return not mutant["caught"] and mutant["needless"] is None

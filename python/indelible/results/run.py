@@ -1,0 +1,40 @@
+"""The answer of `run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from indelible.experiment import Experiment
+from indelible.results import Answer
+
+
+@dataclass(frozen=True, repr=False)
+class Run(Answer):
+    """One run: `run.throughput_tx_per_s`, `run.stalls`, ... are the keys of its JSON."""
+
+    data: Mapping[str, Any]
+    experiment: Experiment
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings over the defaults of machine, design and workload."""
+        return dict(self.experiment.settings)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats the run."""
+        return self.experiment.command()
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints: the results, the settings and the command."""
+        return {**self.data, "settings": self.settings, "command": self.command}
+
+    def __repr__(self) -> str:
+        return f"<Run {self.experiment.command()}>"
+
+    def __str__(self) -> str:
+        from indelible.text import run as run_text
+
+        return run_text.run(self)

@@ -1,0 +1,131 @@
+"""Runs of cells with several seeds, and their means: what comparisons and sweeps are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from typing import Any
+
+from indelible.errors import InputError
+from indelible.kept import Taken
+from indelible.labels import labels
+from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
+from indelible.metrics import METRICS
+from indelible.names import closest_first
+from indelible.results import Shown
+from indelible.results.run import Run
+
+#: A run without its seed: a design, a workload, and whatever else varies.
+AnyCell = tuple[Any, ...]
+
+
+def known(what: str, name: object, names: Sequence[Any]) -> Any:  # noqa: ANN401
+    """Return the one of `names` that equals `name`, or refuse and list them."""
+    for own in names:
+        if own == name:
+            return own
+    words = [*map(str, names)]
+    there = closest_first(name, words) if isinstance(name, str) else words
+    raise InputError(f"there is no {what} {name!r} here; there are: {', '.join(there)}")
+
+
+def parts_of(cell: object, *parts: str) -> AnyCell:
+    """Return the parts of a cell, or refuse a value that has other parts."""
+    if isinstance(cell, Sequence) and not isinstance(cell, str) and len(cell) == len(parts):
+        return tuple(cell)
+    raise InputError(f"a cell must be ({', '.join(parts)}), not {cell!r}")
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class OfSeeds(Shown, ABC):
+    """The runs of cells with each of some seeds; runs that an interruption prevented are missing.
+
+    A number of a cell is the mean over the seeds, unless a seed is given.
+    """
+
+    designs: tuple[str, ...]
+    workloads: tuple[str, ...]
+    machine: str
+    seeds: tuple[int, ...]
+    metric: str
+    durability: Mapping[str, str]
+    #: The runs by cell and seed; the seed is the last part of the key.
+    runs: Mapping[AnyCell, Run]
+    #: The settings as the caller gave them, without fields that vary; those of a cell are in its
+    #: experiment.
+    settings: tuple[tuple[str, str], ...] = ()
+    interrupted: bool = False
+    taken: Taken | None = None
+
+    @abstractmethod
+    def cells(self) -> Sequence[AnyCell]:
+        """Return the cells in the order of the rows."""
+
+    @abstractmethod
+    def place(self, cell: AnyCell) -> AnyCell:
+        """Return a cell as the rows have it, or refuse an unknown part and list the known ones."""
+
+    @abstractmethod
+    def base(self, cell: AnyCell) -> AnyCell:
+        """Return the cell that is 1.00 for a cell."""
+
+    @cached_property
+    def seeds_shown(self) -> tuple[int, ...]:
+        """The seeds of the means: the first, and those after it all of whose runs ended."""
+        cells = self.cells()
+        whole = takewhile(
+            lambda seed: all((*cell, seed) in self.runs for cell in cells), self.seeds
+        )
+        return tuple(whole) or self.seeds[:1]
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the designs in tables and figures."""
+        return labels(self.designs)
+
+    def value(self, cell: AnyCell, seed: int | None = None) -> float | None:
+        """Return the metric of a cell, in its own unit."""
+        if seed is None:
+            return mean_of_seeds(self.value(cell, seed) for seed in self.seeds_shown)
+        run = self.runs.get((*self.place(cell), known("seed", seed, self.seeds)))
+        return None if run is None else METRICS[self.metric].value(run.data)
+
+    def ratio(self, cell: AnyCell, seed: int | None = None) -> float | None:
+        """Return the metric of a cell, relative to the base with the same seed."""
+        if seed is None:
+            return mean_ratio_of_seeds(self.ratio(cell, seed) for seed in self.seeds_shown)
+        cell = self.place(cell)
+        value, base = self.value(cell, seed), self.value(self.base(cell), seed)
+        return value / base if value is not None and base else None
+
+    def ratio_half_width(self, cell: AnyCell) -> float | None:
+        """Return how far the confidence interval of a cell's ratio goes to either side."""
+        return half_width(self.ratio(cell, seed) for seed in self.seeds_shown)
+
+    def mean(self, cells: Sequence[AnyCell], seed: int | None = None) -> float | None:
+        """Return the geometric mean of the ratios of some cells."""
+        if seed is None:
+            return mean_ratio_of_seeds(self.mean(cells, seed) for seed in self.seeds_shown)
+        return geometric_mean(self.ratio(cell, seed) for cell in cells)
+
+    def mean_half_width(self, cells: Sequence[AnyCell]) -> float | None:
+        """Return how far the confidence interval of that mean goes to either side."""
+        return half_width(self.mean(cells, seed) for seed in self.seeds_shown)
+
+    def core_model(self) -> str:
+        """Return the core model and the durability domain, each if it is the same in all runs."""
+        rows = [run.data for run in self.runs.values()]
+        models = dict.fromkeys(f"{row['core_model']} core" for row in rows)
+        domains = dict.fromkeys(f"domain {row['domain']}" for row in rows)
+        return " · ".join(word for words in (models, domains) if len(words) == 1 for word in words)
+
+    def means(self, cell: AnyCell) -> dict[str, Any]:
+        """Return the fields that `--json` has for a cell with several seeds."""
+        return {
+            "value": self.value(cell),
+            "normalized": self.ratio(cell),
+            "half_width_95": self.ratio_half_width(cell),
+        }

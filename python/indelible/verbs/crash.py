@@ -1,0 +1,91 @@
+"""The verb `crash`: a campaign that cuts the power at events of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from indelible import cluster, kept, pool
+from indelible.arguments import DesignName, FileName, named, truth
+from indelible.cluster import Dask
+from indelible.errors import InputError
+from indelible.experiment import CRASH_MACHINE, Campaign
+from indelible.files import require_parent
+from indelible.results.crash import Crash
+from indelible.settings import Settings
+from indelible.verbs import experiment_of
+
+
+def crash(
+    design: DesignName,
+    workload: str | None = None,
+    machine: FileName = CRASH_MACHINE,
+    *,
+    cores: int | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    points: int | str | None = None,
+    mutants: bool | str = False,
+    nested: bool = True,
+    without: str | None = None,
+    lives: int | None = None,
+    check: str | None = None,
+    images: str | None = None,
+    leave_out: int | str | None = None,
+    trials: int | str | None = None,
+    smallest: bool = False,
+    set: Settings = None,
+    sql: FileName | None = None,
+    ycsb: FileName | None = None,
+    replay: FileName | None = None,
+    exact: bool = False,
+    keep: FileName | None = None,
+    dask: Dask = None,
+) -> Crash:
+    """Cut the power at every durable event (or at `points` of them), recover, and check the image.
+
+    `lives` is how often a machine is switched on: some recovered images boot, run on, and have
+    their power cut again. `check` is a command that checks the memory that a power failure leaves
+    of a trace, in a file for each region; it accepts an image with exit code 0, and images that it
+    refuses are kept in the folder `images`. `leave_out` is how many flushes and fences of the
+    trace (a number or `all`) are left out, one at a time, for `check` to notice. `mutants` also
+    switches off each rule of the design, one at a time, or the one rule of this name. `trials` also
+    makes so many of the runs in which mutants are sought with the unchanged design. After a
+    violation, `smallest` looks for the smallest run that has one. The folder `keep` keeps the
+    answer, which is not computed again; with `dask`, a scheduler's address or a
+    `distributed.Client`, a worker there runs the campaign. Neither goes together with `check`.
+    """
+    for word, given in (("keep", keep), ("dask", dask)):
+        if given is not None and (check, images) != (None, None):
+            raise InputError(
+                f"`{word}` does not work with `check` or `images`, which belong to a program of"
+                " yours; drop one"
+            )
+    if truth("smallest", smallest) and check is not None:
+        raise InputError(
+            "`smallest` does not work with `check`: a trace can only run as it was recorded;"
+            " drop one"
+        )
+    asked = experiment_of(
+        design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
+    )
+    campaign = Campaign(
+        asked, points, mutants, nested, without, lives, check, images, leave_out, trials
+    )
+    if images is not None:
+        require_parent("--images", named("images", images))
+    (job,) = kept.keeping([campaign], keep)
+    with cluster.place_of(dask) as place:
+        answer = pool.execute_one(job, lambda data: Crash.of(data, campaign), "campaigns", place)
+        answer = replace(answer, taken=kept.taken([job], "campaigns"))
+        if not smallest or not answer.violations:
+            return answer
+
+        def done(batch: Sequence[Campaign]) -> Sequence[dict[str, Any]]:
+            return pool.execute(kept.keeping(batch, keep), what="smaller runs", place=place)
+
+        try:
+            return answer.with_smallest(done)
+        except pool.Interrupted:
+            raise pool.Interrupted(answer) from None

@@ -1,0 +1,68 @@
+"""The verb `reproduce`: the claims of a paper, published and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from indelible import pool
+from indelible.arguments import FileName, named, whole
+from indelible.cluster import Dask
+from indelible.errors import InputError
+from indelible.jobs import run_all
+from indelible.papers import paper_named
+from indelible.results.reproduction import Reproduction, Reproductions
+from indelible.results.sweep import Point
+from indelible.settings import Settings, pairs
+from indelible.verbs import RUN_FIELDS, run_field, varied_alone
+
+
+def reproduce(
+    paper: str,
+    machine: FileName | None = None,
+    *,
+    vary: Mapping[str, Any] | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    set: Settings = None,
+    keep: FileName | None = None,
+    dask: Dask = None,
+) -> Reproduction | Reproductions:
+    """Run the evaluation of a paper; return the published and the measured values of its claims.
+
+    It runs on the paper's machine or on `machine`, with the settings `set`, which a claim's own
+    settings override. With `vary`, as in `sweep`, the answer is `Reproductions`: all claims at each
+    value. Answers are kept in the folder `keep`, and runs whose answers it has are not made again.
+    With `dask`, a scheduler's address or a `distributed.Client`, its workers make the runs.
+    """
+    asked = paper_named(paper)
+    values = {} if vary is None else varied_alone(vary, None, txs, seed, 1)
+    if "cores" in values:
+        raise InputError("each claim sets its own number of cores; vary something else")
+    txs = None if txs is None else whole("txs", txs)
+    seed = whole("seed", seed)
+    if machine is not None:
+        machine = named("machine", machine)
+
+    def reproduction(point: Point) -> Reproduction:
+        fields = tuple(zip(values, point, strict=True))
+        own = pairs(set) + tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
+        at = {key: run_field(key, value) for key, value in fields if key in RUN_FIELDS}
+        length, first = at.get("txs", txs), at.get("seed", seed)
+        return Reproduction(asked, length, first, {}, machine=machine, settings=own)
+
+    of = {point: reproduction(point) for point in product(*values.values())}
+    plans = {point: at_point.plan() for point, at_point in of.items()}
+    # A claim that itself sets the field that varies has the same runs at each point.
+    unique = dict.fromkeys(run for plan in plans.values() for run in plan.values())
+    # The longest runs first, as far as that is known.
+    done, interrupted, taken = run_all([*unique], lambda asked: -(asked.cores or 0), keep, dask)
+    for point, plan in plans.items():
+        runs = {cell: done[run] for cell, run in plan.items() if run in done}
+        of[point] = replace(of[point], runs=runs, interrupted=interrupted, taken=taken)
+    answer = Reproductions(values, of) if values else of[()]
+    if interrupted:
+        raise pool.Interrupted(answer)
+    return answer

@@ -1,0 +1,101 @@
+"""The verb `sweep`: the same runs at several values of some fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import Any
+
+from indelible import experiment, extension, pool
+from indelible.arguments import DesignName, FileName, named
+from indelible.cluster import Dask
+from indelible.experiment import MACHINE, Experiment
+from indelible.jobs import run_all
+from indelible.metrics import metric_named
+from indelible.results.sweep import Point, Sweep
+from indelible.settings import Settings, of_cell, pairs
+from indelible.verbs import RUN_FIELDS, base_of, names_of, run_field, seeds_of, varied_alone
+
+
+def sweep(
+    designs: Iterable[DesignName],
+    workloads: Iterable[str],
+    vary: Mapping[str, Any],
+    machine: FileName = MACHINE,
+    *,
+    cores: int | None = None,
+    metric: str = "throughput",
+    normalize: DesignName | None = None,
+    txs: int | None = None,
+    seed: int = 1,
+    seeds: int = 1,
+    set: Settings = None,
+    sql: FileName | None = None,
+    ycsb: FileName | None = None,
+    replay: FileName | None = None,
+    exact: bool = False,
+    keep: FileName | None = None,
+    dask: Dask = None,
+) -> Sweep:
+    """Run every design on every workload at all combinations of the values of some fields.
+
+    `vary` has the values of each field, as in `{"design.entries": [10, 20, 40]}` or `"8:128:24"`;
+    `cores`, `txs` and `seed` are fields, too. With several `seeds`, from `seed` on, the answer has
+    their means. No power is cut. Answers are kept in the folder `keep`, and runs whose answers it
+    has are not made again. With `dask`, a scheduler's address or a `distributed.Client`, its
+    workers make the runs.
+    """
+    rows = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
+    chosen = names_of("designs", designs, rows["designs"])
+    workloads = names_of("workloads", workloads, rows["workloads"])
+    if normalize is not None:
+        normalize = base_of(chosen, normalize, rows["designs"])
+        chosen = chosen if normalize in chosen else (normalize, *chosen)
+    rows["designs"] = extension.designs(chosen)
+    metric_named(metric)
+    scripts = experiment.read_scripts(sql, ycsb, replay)
+    experiment.require_use(scripts, workloads)
+    values = varied_alone(vary, cores, txs, seed, seeds)
+    each_seed = seeds_of(seed, seeds)
+    points = tuple(product(*values.values()))
+    on, settings = named("machine", machine), pairs(set)
+
+    def asked(point: Point, design: str, workload: str, seed: int) -> Experiment:
+        fields = tuple(zip(values, point, strict=True))
+        own = tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
+        at = {key: run_field(key, value) for key, value in fields if key in RUN_FIELDS}
+        return Experiment(
+            design,
+            workload,
+            on,
+            cores=at.get("cores", cores),
+            txs=at.get("txs", txs),
+            seed=at.get("seed", seed),
+            settings=of_cell((*settings, *own), design, workload, (*chosen, *workloads)),
+            script=scripts.get(workload),
+            exact=exact,
+        )
+
+    plan = {cell: asked(*cell) for cell in product(points, chosen, workloads, each_seed)}
+    # A run that several points share, because a field does not affect its design, is made once.
+    unique = [*dict.fromkeys(plan.values())]
+    # Seed by seed and point by point, so that an interruption leaves whole points of a seed.
+    done, interrupted, taken = run_all(unique, lambda asked: asked.seed, keep, dask)
+    answer = Sweep(
+        designs=chosen,
+        workloads=workloads,
+        vary=values,
+        points=points,
+        machine=unique[0].machine,
+        seeds=each_seed,
+        metric=metric,
+        normalize=normalize,
+        runs={cell: done[asked] for cell, asked in plan.items() if asked in done},
+        durability={row["name"]: row["durability"] for row in rows["designs"]},
+        interrupted=interrupted,
+        taken=taken,
+        settings=settings,
+    )
+    if interrupted:
+        raise pool.Interrupted(answer)
+    return answer
