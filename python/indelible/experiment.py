@@ -191,13 +191,15 @@ class Campaign:
     images: str | None = None
     leave_out: int | str | None = None
     trials: int | str | None = None
+    #: The only event of the first life at which the power is cut.
+    event: int | None = None
     asks: ClassVar[str] = "campaign"
 
     def __post_init__(self) -> None:
         """Refuse what is no name or no number, and take numbers of any library."""
-        for name in ("points", "lives", "leave_out", "trials"):
+        for name in ("points", "lives", "leave_out", "trials", "event"):
             value = getattr(self, name)
-            if value is not None and (name == "lives" or str(value) != "all"):
+            if value is not None and (name in ("lives", "event") or str(value) != "all"):
                 object.__setattr__(self, name, whole(name, value))
         if isinstance(self.mutants, str):
             readable("mutants", self.mutants)
@@ -216,6 +218,7 @@ class Campaign:
         """Return the command line that repeats this campaign."""
         words = [self.experiment.command("crash")]
         words += [f"--points {self.points}"] if self.points is not None else []
+        words += [f"--event {self.event}"] if self.event is not None else []
         words += [f"--without {self.without}"] if self.without is not None else []
         words += ["--mutants"] if self.mutants is True else []
         words += [f"--mutants {shlex.quote(self.mutants)}"] if isinstance(self.mutants, str) else []
@@ -275,7 +278,8 @@ class Campaign:
     def spec(self) -> dict[str, Any]:
         """Return the campaign as `lab` reads it; fields left out get their defaults there."""
         spec = self.experiment.spec() | {"mutants": self.mutants, "nested": self.nested}
-        for name in ("points", "without", "lives", "check", "images", "leave_out", "trials"):
+        told = ("points", "event", "without", "lives", "check", "images", "leave_out", "trials")
+        for name in told:
             value = getattr(self, name)
             if value is not None:
                 spec[name] = value

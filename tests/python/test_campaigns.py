@@ -67,6 +67,27 @@ def test_power_cuts_are_of_all_crash_points_unless_the_run_was_stopped() -> None
     assert "power cuts 12,000 (5.20 s, 2.31 kpoints/s)" in said(points=12_000, nested_points=0)
 
 
+def test_what_one_power_cut_leaves_is_told_of_each_core() -> None:
+    def left(there: int, acknowledged: int, underway: dict[str, Any] | None) -> str:
+        core = {"core": 0, "there": there, "acknowledged": acknowledged, "announced": 5}
+        told = said(left=[core | {"open": underway}])
+        return " ".join(told.partition(" left core 0: ")[2].partition(" violations")[0].split())
+
+    begun = {"stores": 3, "committing": True}
+    assert left(7, 7, None) == "all 7 acknowledged transactions"
+    assert left(0, 0, {"stores": 1, "committing": False}) == (
+        "no acknowledged transaction; nothing of the next one, whose commit had not begun (1 store)"
+    )
+    assert left(1_201, 1_200, begun) == (
+        "all 1,200 acknowledged transactions; also the next one, whose commit was under way"
+        " (3 stores)"
+    )
+    assert left(6, 8, begun) == (
+        "6 of 8 acknowledged transactions (5 were announced as durable); nothing of the next one,"
+        " whose commit was under way (3 stores)"
+    )
+
+
 def test_how_often_a_checker_ran_is_told_in_place_of_what_recovery_costs() -> None:
     assert "recovery reads" in said()
     for images, told in (

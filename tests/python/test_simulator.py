@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import needs_core, start, x86_linux
-from indelible import benchmark, cli
+from indelible import InputError, benchmark, cli
 from indelible.evaluation import TXS
 from indelible.verbs import names_of
 from indelible.verbs.compare import compare
@@ -396,6 +396,29 @@ def test_a_property_file_says_how_long_a_run_is(tmp_path: Path) -> None:
     assert run("native", "ycsb", cores=2, txs=7, **file).txs == 14, "what is asked for counts"
     properties.write_text("recordcount=100\nfieldlength=16\n")
     assert run("native", "ycsb", cores=2, **file).txs == 4_000, "the file does not say"
+
+
+def test_the_power_is_cut_at_one_event_alone() -> None:
+    every = crash("undo@x86", "hash", txs=20, lives=1)
+    one = crash("undo@x86", "hash", txs=20, event=150)
+    assert (one.data["points"], one.data["lives"]) == (1, 1)
+    assert one.data["crash_points"] == every.data["crash_points"] > 150
+    assert "left" not in every.data
+    acknowledged = [core["acknowledged"] for core in one.data["left"]]
+    later = crash("undo@x86", "hash", txs=20, event=300).data["left"]
+    assert all(one["acknowledged"] > n for one, n in zip(later, acknowledged, strict=True))
+    assert one.campaign.command().endswith("--txs 20 --seed 1 --event 150")
+    # A violation is at the same event.
+    wrong = crash("undo@x86", "hash", txs=20, without="flush_log").violations[0]
+    again = crash("undo@x86", "hash", txs=20, without="flush_log", event=wrong["event"]).violations[
+        0
+    ]
+    assert (again["event"], again["cycle"]) == (wrong["event"], wrong["cycle"])
+    for others in ({"points": 9}, {"lives": 2}, {"mutants": True}, {"trials": 3}):
+        with pytest.raises(InputError, match="--event cuts the power once"):
+            crash("undo@x86", "hash", txs=20, event=150, **others)
+    with pytest.raises(InputError, match="no event 999999; its crash points are 1 to"):
+        crash("undo@x86", "hash", txs=20, event=999_999)
 
 
 def test_five_lines_print_what_the_readme_says(

@@ -150,6 +150,11 @@ def test_with_a_checker_there_is_none(fake: object) -> None:
         indelible.crash("silo", "replay", replay=__file__, check="./verify", smallest=True)
 
 
+def test_of_one_event_there_is_none(fake: object) -> None:
+    with pytest.raises(indelible.InputError, match="`smallest` does not work with `event`"):
+        indelible.crash("silo", "hash", event=7, smallest=True)
+
+
 @needs_core
 def test_its_timeline_lacks_what_came_early_as_that_of_the_violation_does() -> None:
     answer = indelible.crash("undo@x86", "hash", txs=20, without="flush_log", smallest=True)

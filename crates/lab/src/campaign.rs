@@ -7,7 +7,7 @@ use std::time::Instant;
 use model::crash::{Crashes, Recovery};
 use model::engine::Control;
 use model::image::Cut;
-use model::oracle::{Early, Violation};
+use model::oracle::{Early, Left, Violation};
 use serde_json::{Value, json};
 
 use crate::error::InputError;
@@ -84,6 +84,9 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "untried_early": first.untried,
         "notes": notes(&resolved, first),
     });
+    if resolved.event.is_some() {
+        answer["left"] = left(&first.left);
+    }
     what_else(&mut answer, &spec, &resolved, &found, control)?;
     if let (Some(checker), Some(shown)) = (&resolved.checker, first.checker) {
         answer["checker"] = checker.told(shown);
@@ -104,6 +107,22 @@ fn notes(resolved: &Resolved, found: &Crashes) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// What a power failure left of the transactions of each core; empty if it left what must not be.
+fn left(of: &[Left]) -> Value {
+    let cores = of.iter().enumerate().map(|(core, left)| {
+        json!({
+            "core": core,
+            "there": left.there,
+            "acknowledged": left.promises.acknowledged,
+            "announced": left.promises.announced,
+            "open": left.open.map(|open| {
+                json!({ "stores": open.stores, "committing": open.committing })
+            }),
+        })
+    });
+    cores.collect()
 }
 
 /// What recovery read and wrote, in lines; null if nothing was recovered.

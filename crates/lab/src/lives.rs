@@ -35,13 +35,14 @@ impl Life<'_> {
 
 /// One campaign over one life, with the power cut at the points that are asked for.
 fn cut(resolved: &Resolved, life: &Life<'_>, control: &Control) -> Result<Crashes, InputError> {
-    let points = match resolved.points {
+    let points = match (resolved.event, &resolved.points) {
+        (Some(event), _) => Points::One(event),
         // The machines that boot share what is asked for.
-        HowMany::Some(wanted) if life.boot.is_some() => {
+        (None, HowMany::Some(wanted)) if life.boot.is_some() => {
             chosen(resolved, wanted.div_ceil(BOOTS), life, control)?
         }
-        HowMany::Some(wanted) => chosen(resolved, wanted, life, control)?,
-        HowMany::All | HowMany::Word(_) => Points::All,
+        (None, HowMany::Some(wanted)) => chosen(resolved, *wanted, life, control)?,
+        (None, HowMany::All | HowMany::Word(_)) => Points::All,
     };
     cut_at(points, resolved, life, control)
 }
@@ -253,10 +254,22 @@ fn all_lives(resolved: &Resolved, control: &Control) -> Result<Found, InputError
     control.total.fetch_max(done + planned(resolved), Ordering::Relaxed);
     let mut first = cut(resolved, &Life { txs: resolved.txs, keep, boot: None }, control)?;
     let kept = std::mem::take(&mut first.kept);
+    if let Some(event) = resolved.event
+        && first.points == 0
+        && first.violations.is_empty()
+        && !control.cancelled.load(Ordering::Relaxed)
+    {
+        return Err(no_event(event, first.passed));
+    }
     let goes_on = first.violations.is_empty();
     let kept = if goes_on { kept } else { Vec::new() };
     let later = live_on(resolved, kept, control)?;
     Ok(Found { first, later })
+}
+
+/// Why the power could not be cut at an event, or a timeline not end there.
+pub fn no_event(event: u64, points: u64) -> InputError {
+    InputError::new(format!("the run has no event {event}; its crash points are 1 to {points}"))
 }
 
 /// Runs a campaign over all lives that are asked for. An error that a user's design raises is a

@@ -65,6 +65,8 @@ pub struct Spec {
     /// Where the power is cut.
     #[serde(default)]
     pub points: HowMany,
+    /// The only crash point of the first life at which the power is cut, if one is asked for.
+    pub event: Option<u64>,
     /// A rule of the design to be switched off.
     pub without: Option<String>,
     /// Which rules of the design are switched off, too, one at a time.
@@ -169,6 +171,8 @@ pub struct Resolved {
     pub checker: Option<Arc<Program>>,
     /// Where the power is cut.
     pub points: HowMany,
+    /// The only crash point of the first life at which it is cut, if one is asked for.
+    pub event: Option<u64>,
     /// Whether recovery is crashed at each of its own writes, too.
     pub nested: bool,
     /// How often a machine is switched on.
@@ -199,6 +203,9 @@ impl Spec {
         }
         if let Some(leave_out) = &mut spec.leave_out {
             leave_out.check("flushes and fences", "show")?;
+        }
+        if spec.event.is_some() {
+            spec.require_only_event()?;
         }
         // The user is told the seed of a trial, and may ask for it again.
         let most = i64::MAX as u64 - SEEDS_OF_TRIALS;
@@ -254,6 +261,7 @@ impl Spec {
             script: self.script.clone(),
             checker: self.asked_checker(workload)?,
             points: self.points.clone(),
+            event: self.event,
             nested: self.nested,
             lives: self.count_lives(workload)?,
             notes: brought.into_iter().collect(),
@@ -280,6 +288,23 @@ impl Spec {
 }
 
 impl Spec {
+    /// Refuses what asks for other power failures than that at one event.
+    fn require_only_event(&self) -> Result<(), InputError> {
+        let others = [
+            ("--points", self.points != HowMany::All),
+            ("--lives", self.lives.is_some_and(|lives| lives > 1)),
+            ("--mutants", self.mutants.has_any()),
+            ("--trials", self.trials.is_some()),
+            ("--leave-out", self.leave_out.is_some()),
+        ];
+        match others.into_iter().find(|(_, is_asked)| *is_asked) {
+            Some((flag, _)) => Err(InputError::new(format!(
+                "--event cuts the power once, and {flag} asks for more; drop one"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the rule that is switched off, if one is. Refuses a rule that the design does not
     /// have, and to look for what shows a rule that is not needed.
     fn require_rules(
@@ -393,6 +418,7 @@ impl Spec {
     fn count_lives(&self, workload: &workloads::Entry) -> Result<u64, InputError> {
         let reopens = workload.reopens != Reopens::Never;
         match self.lives {
+            None if self.event.is_some() => Ok(1),
             None => Ok(match workload.reopens {
                 Reopens::Never => 1,
                 Reopens::UnlessScripted if self.script.is_some() || self.check.is_some() => 1,

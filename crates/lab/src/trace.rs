@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::InputError;
 use crate::experiment::{Recording, make};
+use crate::lives::no_event;
 use crate::perfetto::{self, Counter};
 use crate::quantity;
 use crate::spec::{Resolved, Spec, Usual};
@@ -117,9 +118,7 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
         && !made.outcome.report.cancelled
     {
         let points = made.outcome.crashes.as_ref().map_or(0, |crashes| crashes.passed);
-        return Err(InputError::new(format!(
-            "the run has no event {event}; its crash points are 1 to {points}"
-        )));
+        return Err(no_event(event, points));
     }
     let since = |cycle: u64| cycle.saturating_sub(recorded.started);
     let frequency = config.core.frequency;

@@ -27,6 +27,7 @@ examples:
   indelible crash --design ssp --workload sqlite --txs 50 --lives 3
   indelible crash --design silo --workload scribble --without undo_newest_first
   indelible crash --design ./mine.py --workload hash --smallest
+  indelible crash --design undo@x86 --workload hash --txs 50 --event 300
   indelible crash --design undo@x86 --replay mine.trace --check ./verify
   indelible crash --design undo@x86 --replay a.trace --check ./a --leave-out all
 """
@@ -41,6 +42,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=points,
         metavar="all|N",
         help="power cuts: at every durable event, or at N of them",
+    )
+    parser.add_argument(
+        "--event",
+        type=options.whole(1),
+        metavar="N",
+        help="cut the power only at event N, as violations and `trace` number them, and say what is"
+        " left there of each core's transactions",
     )
     parser.add_argument(
         "--mutants",
@@ -133,6 +141,7 @@ def call(args: argparse.Namespace) -> int:
             args.workload,
             cores=args.cores,
             points=args.points,
+            event=args.event,
             mutants=args.mutants,
             nested=not args.no_nested,
             without=args.without,

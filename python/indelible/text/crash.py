@@ -87,6 +87,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("checker", ran, width))
     if row["durability"] == "asynchronous" and "acknowledged" in row:
         lines.append(paragraph("announced", _announced(row), width))
+    for left in row.get("left", ()):
+        lines.append(paragraph("" if left["core"] else "left", _left(left), width))
     lines.append(paragraph("violations", _verdict_of(row), width))
     lines += list_violations(violations, width, OTHER if "checker" in row else EARLY)
     if "smallest" in row:
@@ -170,6 +172,21 @@ def _later_lives(row: Mapping[str, Any]) -> str:
     again = f" and {nested:,} more during recovery or booting" if nested else ""
     booted = f"{plural(boots, 'machine')} booted from what recovery left"
     return f"{booted} and ran on: {plural(cuts, 'power cut')}{again}"
+
+
+def _left(left: Mapping[str, Any]) -> str:
+    """Return what the only power failure left of a core's transactions that stored something."""
+    there, acknowledged, underway = left["there"], left["acknowledged"], left["open"]
+    whole = there > acknowledged
+    of = f"all {acknowledged:,}" if there >= acknowledged else f"{there:,} of {acknowledged:,}"
+    told = f"{of} acknowledged transactions" if acknowledged else "no acknowledged transaction"
+    if there < acknowledged:
+        told += f" ({left['announced']:,} were announced as durable)"
+    if underway is not None:
+        state = "commit was under way" if underway["committing"] else "commit had not begun"
+        made = f"whose {state} ({plural(underway['stores'], 'store')})"
+        told += f"; {'also' if whole else 'nothing of'} the next one, {made}"
+    return f"core {left['core']}: {told}"
 
 
 def _verdict_of(row: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ def crash(
     txs: int | None = None,
     seed: int = 1,
     points: int | str | None = None,
+    event: int | None = None,
     mutants: bool | str = False,
     nested: bool = True,
     without: str | None = None,
@@ -45,11 +46,12 @@ def crash(
 ) -> Crash:
     """Cut the power at every durable event (or at `points` of them), recover, and check the image.
 
-    `lives` is how often a machine is switched on: some recovered images boot, run on, and have
-    their power cut again. `check` is a command that checks the memory that a power failure leaves
-    of a trace, in a file for each region; it accepts an image with exit code 0, and images that it
-    refuses are kept in the folder `images`. `leave_out` is how many flushes and fences of the
-    trace (a number or `all`) are left out, one at a time, for `check` to notice. `mutants` also
+    With `event` it is cut at that one alone, and the answer has what is left there of each core's
+    transactions. `lives` is how often a machine is switched on: some recovered images boot, run on,
+    and have their power cut again. `check` is a command that checks the memory that a power failure
+    leaves of a trace, in a file for each region; it accepts an image with exit code 0, and images
+    that it refuses are kept in the folder `images`. `leave_out` is how many flushes and fences of
+    the trace (a number or `all`) are left out, one at a time, for `check` to notice. `mutants` also
     switches off each rule of the design, one at a time, or the one rule of this name. `trials` also
     makes so many of the runs in which mutants are sought with the unchanged design. After a
     violation, `smallest` looks for the smallest run that has one. The folder `keep` keeps the
@@ -67,11 +69,15 @@ def crash(
             "`smallest` does not work with `check`: a trace can only run as it was recorded;"
             " drop one"
         )
+    if smallest and event is not None:
+        raise InputError(
+            "`smallest` does not work with `event`: smaller runs have other events; drop one"
+        )
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
     campaign = Campaign(
-        asked, points, mutants, nested, without, lives, check, images, leave_out, trials
+        asked, points, mutants, nested, without, lives, check, images, leave_out, trials, event
     )
     if images is not None:
         require_parent("--images", named("images", images))
