@@ -189,8 +189,8 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Writes a line of volatile memory that reaches its controller at `at`; returns when the
-    /// controller has taken it into a queue as long as the write-pending queue. The write is posted:
-    /// its sender waits for no more than that.
+    /// controller has taken it into a queue, which is as long as the write-pending queue. The write
+    /// is posted: its sender waits for no more than that.
     pub fn write_volatile(&mut self, at: Cycle, line: Line) -> Cycle {
         let index = self.controller_of(line);
         let controller = &mut self.controllers[index];
