@@ -8,7 +8,7 @@ use crate::image::{Image, Placement, PowerLoss};
 pub trait Firmware {
     /// The machine.
     fn shape(&self) -> &Shape;
-    /// The order of stores that is promised ([`Design::model`]).
+    /// The order of stores that is promised ([`Design::ordering`]).
     fn model(&self) -> Option<Model>;
     /// The structures that are added to the hardware ([`Design::hardware`]).
     fn hardware(&self) -> Vec<Structure>;

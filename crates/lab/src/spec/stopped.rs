@@ -71,7 +71,10 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
 fn how_to_need_less(resolved: &Resolved) -> String {
     let entry = resolved.workload;
     match resolved.script.as_ref().map(|script| (script.name(), script.text())) {
-        Some((file, _)) if entry.about.name == "ycsb" => format!("lower `recordcount` in {file}"),
+        Some((file, text)) if entry.about.name == "ycsb" => match text.contains("recordcount") {
+            true => format!("lower `recordcount` in {file}"),
+            false => "lower --set workload.items=...".to_owned(),
+        },
         Some((file, text)) if text.contains(":rows") => {
             format!("lower --set workload.rows=..., which is :rows in {file}")
         }

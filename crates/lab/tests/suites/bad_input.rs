@@ -368,6 +368,12 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     ),
     (
         "ycsb",
+        "fieldlength=60000\n",
+        "workload ycsb needs 13.7 MiB of simulated persistent memory in one piece, and 7.9 MiB \
+         is free; raise it with --set pm.device_size=..., or lower --set workload.items=...",
+    ),
+    (
+        "ycsb",
         "minscanlength=7\nmaxscanlength=6\n",
         "mine.txt: `minscanlength` must not be above `maxscanlength`, 6; it is 7",
     ),
