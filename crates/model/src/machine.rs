@@ -35,8 +35,9 @@ mod translate;
 
 use measure::Counts;
 
-/// How many events in a row may leave every core waiting before the run reports that the design
-/// goes round in circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
+/// After so many events in a row that left every core waiting, the writes under way must become
+/// fewer with each further such number, or the run reports that the design goes round in circles
+/// (ours: a WPQ of thousands of entries drains in a hundredth of it).
 pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
 
 /// A machine with a design on it.
@@ -53,7 +54,8 @@ pub struct Machine<D: Design> {
     /// Whether fences are instructions, and whether flushes are.
     pub(crate) has_fences: bool,
     pub(crate) has_flushes: bool,
-    /// When the run gave up, because [`IDLE_EVENTS_MAX`] events in a row let no core go on.
+    /// When the run gave up, because events follow each other and let no core go on
+    /// ([`IDLE_EVENTS_MAX`]).
     pub(crate) circles: Option<Cycle>,
     /// A crash campaign, if there is one.
     pub probe: Option<Box<Probe>>,
@@ -292,19 +294,32 @@ impl<D: Design> Machine<D> {
     }
 
     fn catch_up_with_events(&mut self, id: CoreId) -> bool {
-        for _ in 0..IDLE_EVENTS_MAX {
-            let clock = self.cores[id].timing.clock();
-            let core = &self.cores[id];
-            if core.parked.is_some() || clock.0 > self.turn_limit || self.below.stopped.is_some() {
-                return false;
+        let mut writes = usize::MAX;
+        while self.circles.is_none() {
+            for _ in 0..IDLE_EVENTS_MAX {
+                let clock = self.cores[id].timing.clock();
+                let (parked, stopped) = (&self.cores[id].parked, &self.below.stopped);
+                if parked.is_some() || clock.0 > self.turn_limit || stopped.is_some() {
+                    return false;
+                }
+                if self.below.agenda.next() > clock {
+                    return true;
+                }
+                self.process_one(clock);
             }
-            if self.below.agenda.next() > clock {
-                return true;
-            }
-            self.process_one(clock);
+            self.look_for_circles(&mut writes);
         }
-        self.circles = Some(self.below.agenda.next());
         false
+    }
+
+    /// Notes that the run goes round in circles unless fewer than `writes` are under way, which it
+    /// updates.
+    #[cold]
+    fn look_for_circles(&mut self, writes: &mut usize) {
+        let before = std::mem::replace(writes, self.below.memory.count_under_way());
+        if *writes >= before {
+            self.circles = Some(self.below.agenda.next());
+        }
     }
 
     /// Whether a core may load a line that its own first level holds: it leads the other cores and
@@ -318,16 +333,19 @@ impl<D: Design> Machine<D> {
     /// Processes events, when no core can go on, until one can or the run is to stop. Returns false
     /// if no event is left.
     pub(crate) fn process_until_awake(&mut self) -> bool {
-        for _ in 1..IDLE_EVENTS_MAX {
-            if !self.process_one(Cycle::NEVER) {
-                return false;
+        let mut writes = usize::MAX;
+        while self.circles.is_none() {
+            for _ in 0..IDLE_EVENTS_MAX {
+                if !self.process_one(Cycle::NEVER) {
+                    return false;
+                }
+                // Only a core that was woken lowers the limit ([`Machine::let_lead`]).
+                if self.turn_limit < u64::MAX || self.below.stopped.is_some() {
+                    return true;
+                }
             }
-            // Only a core that was woken lowers the limit ([`Machine::let_lead`]).
-            if self.turn_limit < u64::MAX || self.below.stopped.is_some() {
-                return true;
-            }
+            self.look_for_circles(&mut writes);
         }
-        self.circles = Some(self.below.agenda.next());
         true
     }
 

@@ -241,6 +241,12 @@ impl<E: Copy> Memory<E> {
             || self.domain == Domain::Media && controller.slot_of(line).is_some()
     }
 
+    /// How many writes no controller has accepted yet.
+    pub(crate) fn count_under_way(&self) -> usize {
+        let waiting = self.controllers.iter().map(|controller| controller.waiting.len());
+        self.flights.len() + waiting.sum::<usize>()
+    }
+
     /// Whether a write that reaches its controller now would be accepted at once.
     pub fn has_room(&self, line: Line) -> bool {
         let controller = &self.controllers[self.controller_of(line)];

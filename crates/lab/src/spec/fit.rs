@@ -3,6 +3,7 @@
 
 use model::config::{CORES_MAX, Config, Domain};
 use model::design::{Durability, Granularity, Needs};
+use workloads::choices::LockGrain;
 
 use super::Resolved;
 use crate::error::InputError;
@@ -127,7 +128,8 @@ fn lost_caches(resolved: &Resolved) -> Option<String> {
 /// alone, if any do.
 pub(super) fn false_sharing(resolved: &Resolved) -> Option<String> {
     let (card, set) = (&resolved.design.card, &resolved.workload_settings);
-    let on_words = set.iter().any(|(name, value)| name == "lock_grain" && *value == 1);
+    let words = LockGrain::Word as u64;
+    let on_words = set.iter().any(|(name, value)| name == "lock_grain" && *value == words);
     let is_wrong = card.granularity == Granularity::Line && on_words && resolved.cores > 1;
     is_wrong.then(|| {
         format!(
