@@ -22,6 +22,7 @@ pub mod memory;
 pub mod caches;
 pub mod tlb;
 pub mod core;
+pub mod answers;
 pub mod write_combining;
 pub mod locks;
 pub mod card;

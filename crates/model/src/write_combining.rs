@@ -1,5 +1,6 @@
 //! The write-combining buffers of a core: lines on their way past the caches.
 
+use crate::answers::Answers;
 use crate::device::Write;
 use crate::image::put_word;
 use crate::meters::Class;
@@ -11,12 +12,8 @@ use crate::units::{Cycle, LINE_BYTES, Line, Word};
 pub struct Combining {
     /// The buffers that gather a line, oldest first.
     buffers: Vec<Write>,
-    /// The number of buffers that were sent and not accepted yet.
-    sent: usize,
-    /// The times at which the answers that are under way come.
-    answers: Vec<Cycle>,
-    /// Whether the core waits for an answer.
-    awaited: bool,
+    /// The answers to those that were sent.
+    answers: Answers,
     capacity: usize,
 }
 
@@ -34,22 +31,18 @@ pub enum Room {
 impl Combining {
     /// Returns `capacity` empty buffers of a line each.
     pub fn new(capacity: u64) -> Combining {
-        let (buffers, answers) = (Vec::new(), Vec::new());
-        Combining { buffers, sent: 0, answers, awaited: false, capacity: capacity as usize }
+        let (buffers, answers) = (Vec::new(), Answers::default());
+        Combining { buffers, answers, capacity: capacity as usize }
     }
 
     /// Returns the room for a store to a line that could leave at `at`.
     pub fn room(&mut self, line: Line, at: Cycle) -> Room {
-        self.answers.retain(|&answer| answer > at);
-        let under_way = self.sent + self.answers.len();
-        let is_open = self.buffers.iter().any(|buffer| buffer.line == line);
-        if is_open || self.buffers.len() + under_way < self.capacity {
+        if self.buffers.iter().any(|buffer| buffer.line == line) {
             return Room::At(at);
         }
-        match self.answers.iter().min() {
-            Some(&first) => Room::At(first),
-            None if under_way == 0 => Room::Oldest,
-            None => Room::Unknown,
+        match self.capacity - self.buffers.len() {
+            0 => Room::Oldest,
+            places => self.answers.place(places, at).map_or(Room::Unknown, Room::At),
         }
     }
 
@@ -72,25 +65,9 @@ impl Combining {
         is_full.then(|| self.buffers.remove(index))
     }
 
-    /// Notes that a buffer was sent, which its controller has not accepted yet.
-    pub fn note_sent(&mut self) {
-        self.sent += 1;
-    }
-
-    /// Notes that a controller has accepted a buffer that was sent.
-    pub fn note_accepted(&mut self) {
-        self.sent -= 1;
-    }
-
-    /// Notes that an answer comes at `at`. Returns whether the core waited to hear of one.
-    pub fn note_answer(&mut self, at: Cycle) -> bool {
-        self.answers.push(at);
-        std::mem::take(&mut self.awaited)
-    }
-
-    /// Notes that the core waits to hear of an answer.
-    pub fn await_answer(&mut self) {
-        self.awaited = true;
+    /// The answers to the buffers that were sent.
+    pub fn answers(&mut self) -> &mut Answers {
+        &mut self.answers
     }
 
     /// Empties the oldest buffer, and returns its write.
@@ -144,12 +121,10 @@ mod tests {
         let mut combining = Combining::new(2);
         for line in 0..2 {
             combining.store(Word(8 * line), &WORDS);
-            combining.note_sent();
+            combining.answers().note_sent();
         }
         assert_eq!(combining.room(Line(2), Cycle(10)), Room::Unknown);
-        combining.await_answer();
-        combining.note_accepted();
-        assert!(combining.note_answer(Cycle(50)), "it is told whom it waited for");
+        combining.answers().note_answered(Cycle(50));
         assert_eq!(combining.room(Line(2), Cycle(10)), Room::At(Cycle(50)));
         assert_eq!(combining.room(Line(2), Cycle(60)), Room::At(Cycle(60)));
         combining.store(Word(16), &[1]);

@@ -24,7 +24,7 @@ impl<D: Design> Machine<D> {
                     self.send_combined(id, leaves, oldest.expect("a core has buffers"));
                 }
                 Room::Unknown => {
-                    self.cores[id].combining.await_answer();
+                    self.cores[id].combining.answers().wait();
                     return None;
                 }
             }
@@ -118,16 +118,16 @@ impl<D: Design> Machine<D> {
     /// Sends what a buffer has gathered, at `at`.
     fn send_combined(&mut self, id: CoreId, at: Cycle, mut write: Write) {
         if self.design.brings_stores() && write.line.is_persistent() {
-            self.cores[id].combining.note_answer(at);
+            self.cores[id].combining.answers().note_answer(at);
         } else if write.line.is_persistent() {
             write.line = self.locate(write.line);
-            self.cores[id].combining.note_sent();
+            self.cores[id].combining.answers().note_sent();
             self.below.send(at, write, Notify::Combining(id));
         } else {
             let near = self.below.shape.near;
             let taken = self.below.memory.write_volatile(at + near, write.line);
             self.below.note_taken(id, taken);
-            self.cores[id].combining.note_answer(taken + near);
+            self.cores[id].combining.answers().note_answer(taken + near);
         }
     }
 
@@ -143,9 +143,7 @@ impl<D: Design> Machine<D> {
     pub(super) fn free_combining(&mut self, at: Cycle) {
         while let Some(id) = self.below.memory.take_combined() {
             let answer = at + self.below.shape.path;
-            let combining = &mut self.cores[id].combining;
-            combining.note_accepted();
-            if combining.note_answer(answer) {
+            if self.cores[id].combining.answers().note_answered(answer) {
                 self.unpark(id, answer);
             }
         }
