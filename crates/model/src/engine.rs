@@ -24,8 +24,10 @@ use crate::units::{CoreId, Line, Word};
 use crate::workload::{Overwritten, Pm, Port, Program, Step, Stop, Workload};
 
 mod on_core;
+mod port;
 
-use on_core::{Front, OnCore};
+use on_core::OnCore;
+use port::ProgramPort;
 
 /// Bytes of the stack on which a program runs, as many as a process commonly has. SQLite's deepest
 /// recursion, which its own limits bound, takes 3 MiB (a pattern of `LIKE`). Only the pages that a
@@ -404,7 +406,8 @@ fn thread<S: System>(
         let library = S::Library::new(&fixed.setup(), core);
         let cpu = OnCore { shared, core, yielder };
         cpu.resumed();
-        let mut port = Front::<S> { cpu, library, overwritten: Overwritten::default(), control };
+        let mut port =
+            ProgramPort::<S> { cpu, library, overwritten: Overwritten::default(), control };
         repeat(&mut *program, count.warmup, &mut port, core)?;
         port.cpu.wait_for_all(&*watch.started);
         repeat(&mut *program, count.transactions, &mut port, core)?;

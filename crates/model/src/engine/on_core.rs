@@ -1,18 +1,15 @@
-//! A core as seen by the code that runs on it: each operation of a program, or of a library,
-//! returns when the core may go on.
-
-use std::sync::atomic::Ordering;
+//! A core as seen by the code that runs on it: each operation returns when the core may go on.
 
 use corosensei::Yielder;
 
-use super::{Control, Shared};
-use crate::design::{Abort, Claimed, Cpu, Design, FenceKind, Library, Progress, System};
+use super::Shared;
+use crate::design::{Abort, Claimed, Cpu, Design, FenceKind, Progress};
 use crate::host_stack;
 use crate::locks::lock_line;
 use crate::machine::Machine;
 use crate::meters::{Class, Stall};
-use crate::units::{CoreId, Cycle, Line, Page, WORD_BYTES, Word};
-use crate::workload::{Flush, LockId, Overwritten, Port, Ptr};
+use crate::units::{CoreId, Cycle, Line, Page, Word};
+use crate::workload::{Flush, LockId, Ptr};
 
 /// A core as the code that runs on it sees it: its operations return when the core may go on.
 pub(super) struct OnCore<'y, D: Design> {
@@ -23,7 +20,7 @@ pub(super) struct OnCore<'y, D: Design> {
 
 impl<D: Design> OnCore<'_, D> {
     #[inline]
-    fn machine(&self) -> &mut Machine<D> {
+    pub(super) fn machine(&self) -> &mut Machine<D> {
         self.shared.machine()
     }
 
@@ -38,7 +35,7 @@ impl<D: Design> OnCore<'_, D> {
     /// Suspends until it is this core's turn to do something that others can see. Returns whether
     /// it had to wait for others.
     #[inline]
-    fn turn(&self) -> bool {
+    pub(super) fn turn(&self) -> bool {
         let mut waited = false;
         while !self.machine().catch_up(self.core) {
             self.yielder.suspend(());
@@ -49,7 +46,7 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     /// Parks the core until it is woken.
-    fn park(&self, stall: Stall) {
+    pub(super) fn park(&self, stall: Stall) {
         self.machine().park(self.core, stall);
         self.turn();
     }
@@ -57,7 +54,7 @@ impl<D: Design> OnCore<'_, D> {
     /// Dispatches an instruction. It waits for room in the reorder buffer, and for a load in the
     /// load queue.
     #[inline]
-    fn dispatch(&self, load: bool) {
+    pub(super) fn dispatch(&self, load: bool) {
         while !self.machine().cores[self.core].timing.dispatch(load) {
             self.wait_for_open();
         }
@@ -80,7 +77,7 @@ impl<D: Design> OnCore<'_, D> {
 
     /// Dispatches a store, with its room in the store queue.
     #[inline]
-    fn issue_store(&self) {
+    pub(super) fn issue_store(&self) {
         self.settle();
         self.machine().count_store();
         self.issue(false);
@@ -90,7 +87,7 @@ impl<D: Design> OnCore<'_, D> {
     /// Waits until no fence or commit holds back what others can see, and the program's transaction
     /// has begun for the design.
     #[inline]
-    fn settle(&self) {
+    pub(super) fn settle(&self) {
         let core = &self.machine().cores[self.core];
         if !core.timing.is_settled() || core.beginning {
             self.settle_slowly();
@@ -138,7 +135,7 @@ impl<D: Design> OnCore<'_, D> {
     /// Carries out the answer of the newest store's hook: the store may have to wait in the store
     /// queue.
     #[inline]
-    fn obey_store(&self, progress: Progress) {
+    pub(super) fn obey_store(&self, progress: Progress) {
         match progress {
             Progress::Done(at) => {
                 self.machine().cores[self.core].timing.hold_store(at, Stall::LogFull);
@@ -217,7 +214,7 @@ impl<D: Design> OnCore<'_, D> {
 
     /// Waits until it is this core's turn to store to a line. Returns when the store may ask for
     /// the line and leave; none if the design refuses.
-    fn turn_to_store(&self, line: Line, mut known: Cycle) -> Option<Cycle> {
+    pub(super) fn turn_to_store(&self, line: Line, mut known: Cycle) -> Option<Cycle> {
         loop {
             self.turn_with_room(line, true, Stall::StoreBuffer);
             if !self.machine().is_translated(line) {
@@ -258,7 +255,7 @@ impl<D: Design> OnCore<'_, D> {
     /// Moves the thread to another core if it is time to, at a store or the border of a
     /// transaction.
     #[inline]
-    fn at_a_stop(&self) {
+    pub(super) fn at_a_stop(&self) {
         if self.machine().moves_now(self.core) {
             self.migrate();
         }
@@ -273,7 +270,7 @@ impl<D: Design> OnCore<'_, D> {
         self.wait(until, Stall::Other);
     }
 
-    fn commit(&mut self) {
+    pub(super) fn commit(&mut self) {
         self.settle();
         self.dispatch(false);
         self.turn();
@@ -283,7 +280,7 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     /// Drains the core, where the borders of transactions are full barriers.
-    fn be_a_barrier(&self) {
+    pub(super) fn be_a_barrier(&self) {
         if self.machine().tx_barriers {
             self.settle();
             self.machine().cores[self.core].timing.drain_at_border();
@@ -308,7 +305,7 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    fn lock(&mut self, lock: LockId) {
+    pub(super) fn lock(&mut self, lock: LockId) {
         self.settle();
         self.machine().cores[self.core].timing.drain(Stall::Lock);
         self.turn();
@@ -325,13 +322,13 @@ impl<D: Design> OnCore<'_, D> {
         self.machine().cores[self.core].timing.drain(Stall::Lock);
     }
 
-    fn unlock(&mut self, lock: LockId) {
+    pub(super) fn unlock(&mut self, lock: LockId) {
         self.store(lock_line(lock), 0, u64::MAX);
         self.turn();
         self.machine().unlock(self.core, lock);
     }
 
-    fn take_turn(&self, turn: u64) {
+    pub(super) fn take_turn(&self, turn: u64) {
         self.settle();
         self.turn();
         match self.machine().take_turn(self.core, turn) {
@@ -340,7 +337,7 @@ impl<D: Design> OnCore<'_, D> {
         }
     }
 
-    fn pass_turn(&self) {
+    pub(super) fn pass_turn(&self) {
         self.settle();
         self.machine().cores[self.core].timing.drain(Stall::Lock);
         self.turn();
@@ -442,146 +439,5 @@ impl<D: Design> Cpu for OnCore<'_, D> {
 
     fn give_up(&mut self, text: String) {
         self.machine().below.give_up(text);
-    }
-}
-
-/// The port of a program: its core, through the design's library.
-pub(super) struct Front<'y, 'c, S: System> {
-    pub cpu: OnCore<'y, S::Hardware>,
-    pub library: S::Library,
-    pub overwritten: Overwritten,
-    pub control: &'c Control,
-}
-
-impl<S: System> Port for Front<'_, '_, S> {
-    #[inline]
-    fn load(&mut self, at: Ptr) -> (u64, Cycle) {
-        self.library.load(at, &mut self.cpu)
-    }
-
-    fn store(&mut self, at: Ptr, value: u64, mask: u64) {
-        self.cpu.at_a_stop();
-        self.cpu.settle();
-        let machine = self.cpu.machine();
-        if !machine.record(self.cpu.core, at, value, mask) {
-            return self.cpu.store(at, value, mask);
-        }
-        let word = Word::of(at.address);
-        self.overwritten.keep(word, || machine.below.view.word(word));
-        self.library.store(at, value, mask, &mut self.cpu);
-    }
-
-    fn store_past_caches(&mut self, at: Ptr, values: &[u64]) {
-        let line = Line::of(at.address);
-        self.cpu.at_a_stop();
-        self.cpu.issue_store();
-        let known = self.cpu.turn_to_store(line, at.known);
-        let known = known.expect("a store outside of transactions may begin");
-        let core = self.cpu.core;
-        // No library logs such a store, so none may be in a transaction.
-        assert!(
-            self.cpu.machine().current_tx(core).is_none(),
-            "a store past the caches is outside of transactions"
-        );
-        let room = loop {
-            match self.cpu.machine().room_to_combine(core, line) {
-                Some(room) => break room,
-                None => self.cpu.park(Stall::StoreBuffer),
-            }
-        };
-        let words = (Word::of(at.address).0..).map(Word);
-        for (place, &value) in (0..).zip(values) {
-            self.cpu.machine().record(core, at.plus(place * WORD_BYTES), value, u64::MAX);
-        }
-        let before = self.cpu.machine().store_past_caches(core, at, values, room.max(known));
-        if line.is_persistent() {
-            for (word, old_and_new) in words.zip(before.into_iter().zip(values.iter().copied())) {
-                let progress = self.cpu.machine().tell_past_caches(core, word, old_and_new);
-                self.cpu.obey_store(progress);
-            }
-        }
-    }
-
-    fn begin(&mut self, abortable: bool) {
-        self.cpu.at_a_stop();
-        self.overwritten.begin(abortable);
-        self.cpu.be_a_barrier();
-        self.cpu.dispatch(false);
-        let tx = self.cpu.machine().enter_tx(self.cpu.core);
-        if self.cpu.machine().cores[self.cpu.core].timing.is_settled() {
-            self.cpu.settle();
-        }
-        self.cpu.be_a_barrier();
-        self.library.begin(tx, &mut self.cpu);
-    }
-
-    fn commit(&mut self) {
-        self.cpu.at_a_stop();
-        self.cpu.settle();
-        self.cpu.be_a_barrier();
-        self.cpu.turn();
-        self.cpu.machine().commit_began(self.cpu.core);
-        self.library.commit(&mut self.cpu);
-        self.cpu.commit();
-        self.library.settle(&mut self.cpu);
-        self.overwritten.end();
-        self.control.done.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn abort(&mut self) {
-        self.cpu.at_a_stop();
-        self.cpu.settle();
-        self.cpu.be_a_barrier();
-        self.cpu.turn();
-        self.cpu.machine().abort_began(self.cpu.core);
-        let overwritten = self.overwritten.take();
-        self.library.abort(&overwritten, &mut self.cpu);
-        self.cpu.commit();
-        self.library.settle(&mut self.cpu);
-        self.control.done.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn lock(&mut self, lock: LockId) {
-        self.cpu.lock(lock);
-    }
-
-    fn unlock(&mut self, lock: LockId) {
-        self.cpu.unlock(lock);
-    }
-
-    #[inline]
-    fn work(&mut self, instructions: u64) {
-        self.cpu.work(instructions);
-    }
-
-    fn flush(&mut self, at: Ptr, how: Flush) {
-        self.cpu.flush(Line::of(at.address), Class::Data, how);
-    }
-
-    fn order(&mut self) {
-        self.cpu.order();
-    }
-
-    fn durable(&mut self) {
-        self.cpu.durable();
-    }
-
-    fn take_turn(&mut self, turn: u64) {
-        self.cpu.take_turn(turn);
-    }
-
-    fn pass_turn(&mut self) {
-        self.cpu.pass_turn();
-    }
-
-    fn mark(&mut self) {
-        self.cpu.settle();
-        self.cpu.machine().cores[self.cpu.core].timing.drain(Stall::Other);
-        self.cpu.turn();
-        self.cpu.machine().mark(self.cpu.core);
-    }
-
-    fn cancelled(&self) -> bool {
-        self.control.cancelled.load(Ordering::Relaxed) || self.cpu.machine().is_done()
     }
 }
