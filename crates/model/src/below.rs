@@ -1,6 +1,7 @@
 //! The machine below a design: caches, controllers and the agenda, and a battery's last writes.
 
 use crate::agenda::Agenda;
+use crate::answers::Answers;
 use crate::caches::Caches;
 use crate::contents::View;
 use crate::controller::Notify;
@@ -40,12 +41,14 @@ pub struct Below<E> {
     pub(crate) unacknowledged: PerCore<Unacknowledged>,
 }
 
-/// A core's writes that are not durable yet.
-#[derive(Clone, Copy, Debug, Default)]
+/// A core's writes that are not durable yet, and its flushes.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Unacknowledged {
     pub writes: u64,
     pub fenced: bool,
     pub last: Cycle,
+    /// Its flushes that no controller has accepted yet, or whose answers are on their way.
+    pub flushes: Answers,
 }
 
 impl<E: Copy> Below<E> {
@@ -116,6 +119,9 @@ impl<E: Copy> Below<E> {
         if let Notify::Core(core) | Notify::Combining(core) = notify {
             self.unacknowledged[core].writes += 1;
         }
+        if let Notify::Core(core) = notify {
+            self.unacknowledged[core].flushes.note_sent();
+        }
         self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
     }
 
@@ -158,6 +164,7 @@ impl<E: Copy> Below<E> {
             let arrival = at + (self.shape.walk - self.shape.path + self.shape.near);
             let taken = self.memory.write_volatile(arrival, line);
             self.note_taken(core, taken);
+            self.unacknowledged[core].flushes.note_answer(taken + self.shape.near);
         }
     }
 
@@ -240,6 +247,17 @@ impl<E: Copy> Below<E> {
             return Progress::Wait;
         }
         Progress::Done(at.max(pending.last))
+    }
+
+    /// Returns when a core's flush that could leave at `at` finds room among those that the core
+    /// has under way; none if that is not known yet. The core is then to repeat the request.
+    pub(crate) fn room_to_flush(&mut self, core: CoreId, at: Cycle) -> Option<Cycle> {
+        let flushes = &mut self.unacknowledged[core].flushes;
+        let room = flushes.place(self.shape.config.core.flushes_in_flight as usize, at);
+        if room.is_none() {
+            flushes.wait();
+        }
+        room
     }
 
     /// Notes that a core's write has become durable at `at`, and wakes the core if its fence waited

@@ -152,6 +152,9 @@ config! {
             "ours: what the instruction is for; specs/ordering.md 3";
         /// Outstanding misses of a core.
         mshrs "mshrs" [], Unit::Count, 16, 1..=64, "ours: gem5's O3 default is in this range";
+        /// Flushes of a core that are on their way at a time, each until its answer is back.
+        flushes_in_flight "flushes_in_flight" [], Unit::Count, 16, 1..=1024,
+            "ours: as many as misses; gem5's first level gives a flush one of its MSHRs";
         /// Write-combining buffers of a core, one line each.
         wc_buffers "wc_buffers" [], Unit::Count, 10, 1..=64,
             "ours: 4 to 10 on x86 cores of the last decade";

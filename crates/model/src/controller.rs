@@ -18,10 +18,10 @@ use crate::usage::Usage;
 pub enum Notify<E> {
     /// None: nothing waits for the write.
     Nobody,
-    /// A core, whose next fence waits for the write.
+    /// A core, whose next fence waits for the write, and whose place for a flush is taken until a
+    /// controller has accepted the write.
     Core(CoreId),
-    /// A core, whose next fence waits for the write, and whose write-combining buffer is in use
-    /// until a controller has accepted the write.
+    /// The same of a core's write-combining buffer.
     Combining(CoreId),
     /// The design, which has this event in the same moment: no other event comes between.
     Design(E),

@@ -35,9 +35,8 @@ mod translate;
 
 use measure::Counts;
 
-/// After so many events in a row that left every core waiting, the writes under way must become
-/// fewer with each further such number, or the run reports that the design goes round in circles
-/// (ours: a WPQ of thousands of entries drains in a hundredth of it).
+/// How many events in a row may leave every core waiting before the run reports that the design
+/// goes round in circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
 pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
 
 /// A machine with a design on it.
@@ -54,8 +53,7 @@ pub struct Machine<D: Design> {
     /// Whether fences are instructions, and whether flushes are.
     pub(crate) has_fences: bool,
     pub(crate) has_flushes: bool,
-    /// When the run gave up, because events follow each other and let no core go on
-    /// ([`IDLE_EVENTS_MAX`]).
+    /// When the run gave up, because [`IDLE_EVENTS_MAX`] events in a row let no core go on.
     pub(crate) circles: Option<Cycle>,
     /// A crash campaign, if there is one.
     pub probe: Option<Box<Probe>>,
@@ -294,32 +292,19 @@ impl<D: Design> Machine<D> {
     }
 
     fn catch_up_with_events(&mut self, id: CoreId) -> bool {
-        let mut writes = usize::MAX;
-        while self.circles.is_none() {
-            for _ in 0..IDLE_EVENTS_MAX {
-                let clock = self.cores[id].timing.clock();
-                let (parked, stopped) = (&self.cores[id].parked, &self.below.stopped);
-                if parked.is_some() || clock.0 > self.turn_limit || stopped.is_some() {
-                    return false;
-                }
-                if self.below.agenda.next() > clock {
-                    return true;
-                }
-                self.process_one(clock);
+        for _ in 0..IDLE_EVENTS_MAX {
+            let clock = self.cores[id].timing.clock();
+            let core = &self.cores[id];
+            if core.parked.is_some() || clock.0 > self.turn_limit || self.below.stopped.is_some() {
+                return false;
             }
-            self.look_for_circles(&mut writes);
+            if self.below.agenda.next() > clock {
+                return true;
+            }
+            self.process_one(clock);
         }
+        self.circles = Some(self.below.agenda.next());
         false
-    }
-
-    /// Notes that the run goes round in circles unless fewer than `writes` are under way, which it
-    /// updates.
-    #[cold]
-    fn look_for_circles(&mut self, writes: &mut usize) {
-        let before = std::mem::replace(writes, self.below.memory.count_under_way());
-        if *writes >= before {
-            self.circles = Some(self.below.agenda.next());
-        }
     }
 
     /// Whether a core may load a line that its own first level holds: it leads the other cores and
@@ -333,19 +318,16 @@ impl<D: Design> Machine<D> {
     /// Processes events, when no core can go on, until one can or the run is to stop. Returns false
     /// if no event is left.
     pub(crate) fn process_until_awake(&mut self) -> bool {
-        let mut writes = usize::MAX;
-        while self.circles.is_none() {
-            for _ in 0..IDLE_EVENTS_MAX {
-                if !self.process_one(Cycle::NEVER) {
-                    return false;
-                }
-                // Only a core that was woken lowers the limit ([`Machine::let_lead`]).
-                if self.turn_limit < u64::MAX || self.below.stopped.is_some() {
-                    return true;
-                }
+        for _ in 1..IDLE_EVENTS_MAX {
+            if !self.process_one(Cycle::NEVER) {
+                return false;
             }
-            self.look_for_circles(&mut writes);
+            // Only a core that was woken lowers the limit ([`Machine::let_lead`]).
+            if self.turn_limit < u64::MAX || self.below.stopped.is_some() {
+                return true;
+            }
         }
+        self.circles = Some(self.below.agenda.next());
         true
     }
 
@@ -405,7 +387,7 @@ impl<D: Design> Machine<D> {
         if let Some(Accepted { line, notify }) = accepted {
             self.deliver(at, line, [notify]);
         }
-        self.free_combining(at);
+        self.free_buffers(at);
         for core in self.below.memory.unblocked(controller) {
             self.unpark(core, at);
         }

@@ -14,7 +14,7 @@ use crate::device::{Dram, Pm, Read, Write};
 use crate::event::Event;
 use crate::image::apply_masked;
 use crate::timeline::Timeline;
-use crate::units::{CoreId, Cycle, LINE_BYTES, Line};
+use crate::units::{Cycle, LINE_BYTES, Line};
 use crate::usage::Usage;
 
 mod arrivals;
@@ -45,8 +45,8 @@ pub struct Memory<E> {
     domain: Domain,
     /// Lines that a design gave since the last [`Memory::take_given`].
     given: Vec<Line>,
-    /// Cores whose write-combining buffer was accepted, until [`Memory::take_combined`] names them.
-    combined: Vec<CoreId>,
+    /// Whom the writes of cores tell that were accepted, until [`Memory::take_accepted`] does.
+    accepted: Vec<Notify<E>>,
     /// The number of the design's events that wait for room, over all controllers.
     designs_waiting: usize,
     /// The number of writes sent so far.
@@ -109,7 +109,7 @@ impl<E: Copy> Memory<E> {
             now: 0,
             domain,
             given: Vec::new(),
-            combined: Vec::new(),
+            accepted: Vec::new(),
             designs_waiting: 0,
             sent: 0,
             timeline: None,
@@ -239,12 +239,6 @@ impl<E: Copy> Memory<E> {
         self.arrivals.contains_key(&line)
             || controller.waiting.iter().any(|sent| sent.write.line == line)
             || self.domain == Domain::Media && controller.slot_of(line).is_some()
-    }
-
-    /// How many writes no controller has accepted yet.
-    pub(crate) fn count_under_way(&self) -> usize {
-        let waiting = self.controllers.iter().map(|controller| controller.waiting.len());
-        self.flights.len() + waiting.sum::<usize>()
     }
 
     /// Whether a write that reaches its controller now would be accepted at once.
@@ -411,10 +405,10 @@ impl<E: Copy> Memory<E> {
         std::mem::take(&mut self.given)
     }
 
-    /// Returns a core whose write-combining buffer was accepted, once for each such buffer.
+    /// Returns whom the write of a core tells that was accepted, once for each such write.
     #[inline]
-    pub(crate) fn take_combined(&mut self) -> Option<CoreId> {
-        self.combined.pop()
+    pub(crate) fn take_accepted(&mut self) -> Option<Notify<E>> {
+        self.accepted.pop()
     }
 
     /// Accepts a write that was sent to the controller, not given to it.
@@ -451,11 +445,11 @@ impl<E: Copy> Memory<E> {
     ) -> bool {
         let line = write.line;
         let controller = &mut self.controllers[index];
+        if let Notify::Core(_) | Notify::Combining(_) = notify {
+            self.accepted.push(notify);
+        }
         if room == Room::None {
             return controller.follow(line, notify, self.domain);
-        }
-        if let Notify::Combining(core) = notify {
-            self.combined.push(core);
         }
         controller.pm.count(write);
         let adr = self.domain != Domain::Media;

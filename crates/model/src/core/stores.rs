@@ -87,10 +87,14 @@ impl Core {
         self.all_retired().max(Cycle(self.stored))
     }
 
-    /// Returns when a flush that has dispatched leaves: after everything before it, one flush a
-    /// cycle.
+    /// When the next flush may leave: after everything before it, one flush a cycle.
+    pub fn may_flush(&self) -> Cycle {
+        self.drained().max(Cycle(self.flushes_from))
+    }
+
+    /// Returns when a flush that has dispatched leaves.
     pub fn flushed(&mut self) -> Cycle {
-        let leaves = self.drained().max(Cycle(self.flushes_from));
+        let leaves = self.may_flush();
         self.flushes_from = leaves.0 + 1;
         leaves
     }

@@ -298,10 +298,29 @@ impl<D: Design> OnCore<'_, D> {
             self.issue(false);
         }
         self.turn();
+        if flush {
+            self.find_room_to_flush();
+        }
         let progress = self.machine().fence(self.core, kind);
         self.hold("fence", progress, Stall::Fence);
         if flush {
             self.machine().hold_stores(self.core);
+        }
+    }
+
+    /// Waits, in the store queue, until a flush finds room among those that are under way.
+    fn find_room_to_flush(&self) {
+        loop {
+            let machine = self.machine();
+            let leaves = machine.cores[self.core].timing.may_flush();
+            match machine.below.room_to_flush(self.core, leaves) {
+                Some(room) if room > leaves => {
+                    machine.cores[self.core].timing.hold_until(room, Stall::StoreBuffer);
+                    self.turn();
+                }
+                Some(_) => return,
+                None => self.park(Stall::StoreBuffer),
+            }
         }
     }
 

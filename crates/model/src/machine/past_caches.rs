@@ -138,12 +138,17 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// Frees the buffers whose writes controllers have accepted at `at`: each is free when its
-    /// answer has reached the core.
-    pub(super) fn free_combining(&mut self, at: Cycle) {
-        while let Some(id) = self.below.memory.take_combined() {
+    /// Frees the buffers, and the places for flushes, whose writes controllers have accepted at
+    /// `at`: each is free when its answer has reached the core.
+    pub(super) fn free_buffers(&mut self, at: Cycle) {
+        while let Some(notify) = self.below.memory.take_accepted() {
             let answer = at + self.below.shape.path;
-            if self.cores[id].combining.answers().note_answered(answer) {
+            let (id, answers) = match notify {
+                Notify::Core(id) => (id, &mut self.below.unacknowledged[id].flushes),
+                Notify::Combining(id) => (id, self.cores[id].combining.answers()),
+                Notify::Nobody | Notify::Design(_) => continue,
+            };
+            if answers.note_answered(answer) {
                 self.unpark(id, answer);
             }
         }
