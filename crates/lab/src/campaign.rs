@@ -8,6 +8,7 @@ use model::crash::{Crashes, Recovery};
 use model::engine::Control;
 use model::image::Cut;
 use model::oracle::{Early, Left, Violation};
+use model::params::Choice;
 use serde_json::{Value, json};
 
 use crate::error::InputError;
@@ -60,7 +61,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "txs": resolved.txs,
         "seed": resolved.seed,
         "durability": resolved.design.card.durability.name(),
-        "domain": resolved.machine.config.domain().name(),
+        "domain": resolved.machine.config.controller.domain.name(),
         "crash_points": first.passed,
         "points": first.points,
         "nested_points": first.nested_points,

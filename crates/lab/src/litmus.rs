@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use model::design::Needs;
 use model::engine::Control;
+use model::params::Choice;
 use model::units::LINE_BYTES;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -118,12 +119,13 @@ impl Request {
         };
         let is_asked = |field: &&str| machine.iter().any(|(path, _)| path == field);
         let asked: Vec<&str> = fields.iter().copied().filter(is_asked).collect();
-        if let Some((domain, _)) = spec::missing_domain(entry.card.needs, &tiny.config)
+        if let Some(domain) = spec::missing_domain(entry.card.needs, &tiny.config)
             && !asked.is_empty()
         {
             return Err(InputError::new(format!(
-                "{name} needs the durability domain {domain}{energy}; leave {} out, or name other \
+                "{name} needs the durability domain {}{energy}; leave {} out, or name other \
                  hardware with --order",
+                domain.name(),
                 asked.join(" and ")
             )));
         }

@@ -3,6 +3,7 @@
 use model::engine::Outcome;
 use model::epochs::Totals;
 use model::meters::{Class, Meters, Stall};
+use model::params::Choice;
 use model::report::{CoreTime, Report, Transactions, WriteSets};
 use serde_json::{Map, Value, json};
 
@@ -53,8 +54,8 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
         "seed": resolved.seed,
         "version": crate::version(),
         "id": identity(resolved),
-        "core_model": resolved.machine.config.core_model(),
-        "domain": resolved.machine.config.domain().name(),
+        "core_model": resolved.machine.config.core.model.name(),
+        "domain": resolved.machine.config.controller.domain.name(),
         "cycles": report.cycles,
         "simulated_s": simulated,
         "instructions": report.cores.instructions,

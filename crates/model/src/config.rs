@@ -6,7 +6,15 @@
 
 use std::ops::RangeInclusive;
 
+use crate::params;
+use crate::params::Choice;
 use crate::units::LINE_BYTES;
+
+mod choices;
+
+pub use choices::{
+    CoreModel, Domain, Encoder, FencedStores, Mapping, Scheduling, StoresInFlight, Switch, Walks,
+};
 
 /// The kind of a value, with its base unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +62,13 @@ pub struct ConfigField {
 
 macro_rules! config {
     ($($(#[doc = $about:literal])+ $section:ident $Section:ident {
-        $($(#[doc = $doc:literal])+ $name:ident $key:literal $aliases:expr, $unit:expr,
+        $($(#[doc = $doc:literal])+
+          $name:ident $(: $Choice:ident)? $key:literal $aliases:expr, $unit:expr,
           $default:expr, $limits:expr, $source:literal;)*
     })*) => {
         $($(#[doc = $about])+
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct $Section { $($(#[doc = $doc])+ pub $name: u64,)* })*
+        pub struct $Section { $($(#[doc = $doc])+ pub $name: params!(@type $($Choice)?),)* })*
 
         /// A machine, completely: the parameters of every section, in base units.
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +87,7 @@ macro_rules! config {
             aliases: &$aliases,
             doc: concat!($($doc),+),
             unit: $unit,
-            default: $default,
+            default: params!(@index $default; $($Choice)?),
             limits: $limits,
             source: $source,
         },)*)*];
@@ -87,7 +96,9 @@ macro_rules! config {
             /// The value of a parameter that is known to exist, in the base unit.
             pub fn get(&self, section: &str, key: &str) -> u64 {
                 match (section, key) {
-                    $($((stringify!($section), $key) => self.$section.$name,)*)*
+                    $($((stringify!($section), $key) => {
+                        params!(@index self.$section.$name; $($Choice)?)
+                    })*)*
                     _ => unreachable!("{section}.{key} is not a parameter"),
                 }
             }
@@ -95,7 +106,9 @@ macro_rules! config {
             /// Sets a parameter that is known to exist to a value within its range.
             pub fn set(&mut self, section: &str, key: &str, value: u64) {
                 match (section, key) {
-                    $($((stringify!($section), $key) => self.$section.$name = value,)*)*
+                    $($((stringify!($section), $key) => {
+                        self.$section.$name = params!(@value value $($Choice)?);
+                    })*)*
                     _ => unreachable!("{section}.{key} is not a parameter"),
                 }
             }
@@ -116,7 +129,8 @@ config! {
     /// The cores.
     core Core {
         /// The kind of core: an out-of-order window, or in order with a store buffer.
-        model "model" [], Unit::Choice(&["window", "inorder"]), 0, 0..=1,
+        model: CoreModel "model" [], Unit::Choice(CoreModel::NAMES),
+            CoreModel::Window, CoreModel::LIMITS,
             "ours: the window core keeps ratios, specs/models.md A6";
         /// The most cores that a run may use.
         cores_max "cores_max" ["cores"], Unit::Count, CORES_MAX, 1..=CORES_MAX,
@@ -135,21 +149,23 @@ config! {
         sq "SQEntries" ["sq"], Unit::Count, 56, 1..=1024, "ours: Skylake class";
         /// Where a store of the window core waits for a fence or commit before it: in the store
         /// queue, while what follows dispatches, or at dispatch, with all that follows.
-        fenced_stores "fenced_stores" [], Unit::Choice(&["queue", "dispatch"]), 0, 0..=1,
+        fenced_stores: FencedStores "fenced_stores" [], Unit::Choice(FencedStores::NAMES),
+            FencedStores::Queue, FencedStores::LIMITS,
             "ours: stores of x86 cores enter the store queue before they may leave it";
         /// How many stores and flushes of the window core are on their way from its store queue at
         /// a time. With many, a store asks for its line when it dispatches, and flushes overlap;
         /// with one, each leaves when the one before it is answered.
-        stores_in_flight "stores_in_flight" [], Unit::Choice(&["many", "one"]), 0, 0..=1,
+        stores_in_flight: StoresInFlight "stores_in_flight" [], Unit::Choice(StoresInFlight::NAMES),
+            StoresInFlight::Many, StoresInFlight::LIMITS,
             "ours: x86 cores ask for lines early and overlap flushes; gem5's O3 with TSO has one";
         /// Whether the beginning and the end of a transaction are full barriers: they wait until
         /// all before them is done, and what follows waits until they are.
-        tx_barriers "tx_barriers" [], Unit::Choice(&["no", "yes"]), 0, 0..=1,
-            "ours: few papers say; where one does, its machine has it";
+        tx_barriers: Switch "tx_barriers" [], Unit::Choice(Switch::NAMES),
+            Switch::No, Switch::LIMITS, "ours: few papers say; where one does, its machine has it";
         /// Whether `clwb` leaves the line in the caches, or drops it like `clflushopt`: to the
         /// manual that is a hint, and the first server parts with the instruction dropped it.
-        clwb_retains "clwb_retains" [], Unit::Choice(&["no", "yes"]), 1, 0..=1,
-            "ours: what the instruction is for; specs/ordering.md 3";
+        clwb_retains: Switch "clwb_retains" [], Unit::Choice(Switch::NAMES),
+            Switch::Yes, Switch::LIMITS, "ours: what the instruction is for; specs/ordering.md 3";
         /// Outstanding misses of a core.
         mshrs "mshrs" [], Unit::Count, 16, 1..=64, "ours: gem5's O3 default is in this range";
         /// Flushes of a core that are on their way at a time, each until its answer is back.
@@ -204,7 +220,8 @@ config! {
     tlb Tlb {
         /// Whose address translation takes time: that of designs that use it for something, or that
         /// of all, with a page table in DRAM for the others.
-        walks "walks" [], Unit::Choice(&["designs", "all"]), 0, 0..=1,
+        walks: Walks "walks" [], Unit::Choice(Walks::NAMES),
+            Walks::Designs, Walks::LIMITS,
             "ours: what translation costs is nearly the same under every other design";
         /// Entries of the first level.
         entries "entries" [], Unit::Count, 64, 1..=65_536, "ours: Skylake's data TLB, from memory";
@@ -227,7 +244,8 @@ config! {
         /// Consecutive bytes that belong to the same controller.
         interleave "intlv_size" ["interleave"], Unit::Bytes, 4 * KIB, 64..=GIB, "ours: a page";
         /// The order in which waiting writes are served.
-        policy "mem_sched_policy" [], Unit::Choice(&["fcfs", "frfcfs"]), 1, 0..=1, "gem5: frfcfs";
+        policy: Scheduling "mem_sched_policy" [], Unit::Choice(Scheduling::NAMES),
+            Scheduling::FrFcfs, Scheduling::LIMITS, "gem5: frfcfs";
         /// Reads that may be outstanding at a controller.
         read_queue "read_buffer_size" ["rpq", "rpq_entries", "ReadQueueSize"], Unit::Count,
             64, 1..=4096, "gem5 NVM interface: 64";
@@ -259,7 +277,8 @@ config! {
         /// What survives a power failure: `media` (what the cells hold), `adr` (what a controller
         /// accepted), `eadr` (the caches too), `gpf` (what the device at the end of the link
         /// accepted; the caches too, as far as `flush_bytes` goes).
-        domain "domain" [], Unit::Choice(&["media", "adr", "eadr", "gpf"]), 1, 0..=3, "ours: adr";
+        domain: Domain "domain" [], Unit::Choice(Domain::NAMES),
+            Domain::Adr, Domain::LIMITS, "ours: adr";
         /// Bytes of dirty cache lines that the energy left at a power failure saves
         /// (`eadr` and `gpf`). With less than a line's the caches are lost, as under `adr`.
         flush_bytes "flush_bytes" [], Unit::Bytes, GIB, 0..=GIB, "ours: enough for every cache";
@@ -282,8 +301,8 @@ config! {
         /// How addresses are spread over the banks, from the high bits to the low ones, in gem5's
         /// names: a row of a bank after the other (`RoRaBaCoCh`), or a line of a bank after the
         /// other (`RoCoRaBaCh`; of a memory with an on-DIMM buffer, one of its lines).
-        mapping "addr_mapping" ["AddressMappingScheme"], Unit::Choice(&["RoRaBaCoCh", "RoCoRaBaCh"]),
-            0, 0..=1, "gem5: RoRaBaCoCh";
+        mapping: Mapping "addr_mapping" ["AddressMappingScheme"], Unit::Choice(Mapping::NAMES),
+            Mapping::Rows, Mapping::LIMITS, "gem5: RoRaBaCoCh";
         /// Time of a read that finds its row open.
         t_hit "tCL" [], Unit::Time, 12 * NS + 500, 0..=MAX_TIME, "Ramulator PCM_800D: nCL 5 = 12.5 ns";
         /// Time of reading the cells.
@@ -305,8 +324,8 @@ config! {
         t_buffer "tBUFFER" [], Unit::Time, 10 * NS, 0..=MAX_TIME, "ours: an SRAM access on the DIMM";
         /// Which bits a write programs: all, those that differ (DCW), or those that differ with
         /// inversion (Flip-N-Write).
-        encoder "data_encoder" ["DataEncoder"], Unit::Choice(&["none", "dcw", "fnw"]), 1, 0..=2,
-            "DCW, as the papers assume";
+        encoder: Encoder "data_encoder" ["DataEncoder"], Unit::Choice(Encoder::NAMES),
+            Encoder::Dcw, Encoder::LIMITS, "DCW, as the papers assume";
         /// Bits that share one flip bit under Flip-N-Write.
         fnw "fnw_granularity" ["FlipNWriteGranularity"], Unit::Count, 32, 8..=64, "NVMain: 32";
         /// Energy of reading a bit of the cells.
@@ -329,8 +348,8 @@ config! {
         /// Bytes of a bank's row buffer.
         row "device_rowbuffer_size" ["row"], Unit::Bytes, 8 * KIB, 64..=MIB, "gem5 DDR4_2400: 1 KiB x 8";
         /// How addresses are spread over the banks, as of the persistent memory.
-        mapping "addr_mapping" ["AddressMappingScheme"], Unit::Choice(&["RoRaBaCoCh", "RoCoRaBaCh"]),
-            0, 0..=1, "gem5: RoRaBaCoCh";
+        mapping: Mapping "addr_mapping" ["AddressMappingScheme"], Unit::Choice(Mapping::NAMES),
+            Mapping::Rows, Mapping::LIMITS, "gem5: RoRaBaCoCh";
         /// Time of a read that finds its row open.
         t_hit "tCL" [], Unit::Time, 14_160, 0..=MAX_TIME, "gem5 DDR4_2400: 14.16 ns";
         /// Time of opening a row.
@@ -366,42 +385,12 @@ config! {
     }
 }
 
-/// What survives a power failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Domain {
-    /// What the cells hold.
-    Media,
-    /// What a controller's write-pending queue accepted, too.
-    Adr,
-    /// The caches, too.
-    Eadr,
-    /// What the device at the far end of a link accepted; the caches, as far as the energy lasts.
-    Gpf,
-}
-
-impl Domain {
-    /// The name in configurations and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Domain::Media => "media",
-            Domain::Adr => "adr",
-            Domain::Eadr => "eadr",
-            Domain::Gpf => "gpf",
-        }
-    }
-}
-
 impl Config {
-    /// What survives a power failure.
-    pub fn domain(&self) -> Domain {
-        [Domain::Media, Domain::Adr, Domain::Eadr, Domain::Gpf][self.controller.domain as usize]
-    }
-
     /// Whether a power failure leaves any line of the caches: the domain has them saved, and there
     /// is energy for one.
     pub fn caches_survive(&self) -> bool {
         let has_energy = self.controller.flush_bytes >= LINE_BYTES;
-        matches!(self.domain(), Domain::Eadr | Domain::Gpf) && has_energy
+        matches!(self.controller.domain, Domain::Eadr | Domain::Gpf) && has_energy
     }
 
     /// Bytes of all caches of a machine with so many cores.
@@ -411,19 +400,14 @@ impl Config {
 
     /// Whether persistent memory has an on-DIMM buffer that joins writes.
     fn is_buffered(&self) -> bool {
-        self.pm.buffer > 0 && self.domain() != Domain::Media
+        self.pm.buffer > 0 && self.controller.domain != Domain::Media
     }
 
     /// How many consecutive bytes of one controller's persistent memory lie in one bank: a row or a
     /// line, but no less than the on-DIMM buffer writes at once.
     pub fn pm_piece(&self) -> u64 {
         let unit = if self.is_buffered() { self.pm.xpline } else { LINE_BYTES };
-        if self.pm.mapping == 0 { self.pm.row.max(unit) } else { unit }
-    }
-
-    /// The kind of core, by name.
-    pub fn core_model(&self) -> &'static str {
-        if self.core.model == 1 { "inorder" } else { "window" }
+        if self.pm.mapping == Mapping::Rows { self.pm.row.max(unit) } else { unit }
     }
 
     /// A time in picoseconds as whole cycles of the core, to the nearest and never 0 unless the

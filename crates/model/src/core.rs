@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::calendar::Places;
-use crate::config::Config;
+use crate::config::{Config, CoreModel, FencedStores, StoresInFlight};
 use crate::meters::Stall;
 use crate::recorder::Recorder;
 use crate::units::{Cycle, Line};
@@ -110,7 +110,8 @@ impl Core {
     /// A core at cycle 0.
     pub fn new(config: &Config) -> Core {
         let core = &config.core;
-        let one_store = core.model == 0 && core.stores_in_flight == 1;
+        let in_order = core.model == CoreModel::InOrder;
+        let one_store = !in_order && core.stores_in_flight == StoresInFlight::One;
         Core {
             front: 0,
             held: 0,
@@ -119,8 +120,8 @@ impl Core {
             rob: core.rob,
             lq: core.lq,
             sq: core.sq as usize,
-            in_order: core.model == 1,
-            dispatches_in_order: core.model == 1 || core.fenced_stores == 1,
+            in_order,
+            dispatches_in_order: in_order || core.fenced_stores == FencedStores::Dispatch,
             one_store,
             store_time: if one_store { config.cycles(config.l1d.latency).max(1) } else { 1 },
             instructions: 0,

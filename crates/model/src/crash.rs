@@ -366,7 +366,7 @@ impl Probe {
     /// Otherwise a write that the cells are in the middle of is torn in another way each time, or
     /// recovery is interrupted in other ways.
     fn is_all_chosen(&self) -> bool {
-        self.firmware.shape().config.domain() != Domain::Media && !self.campaign.nested
+        self.firmware.shape().config.controller.domain != Domain::Media && !self.campaign.nested
     }
 
     /// Counts a crash point, and returns whether the campaign cuts the power there.

@@ -1,6 +1,6 @@
 //! The memories behind a controller: banks, rows, the bus, the on-DIMM buffer and the cells.
 
-use crate::config::Config;
+use crate::config::{Config, Encoder, Mapping};
 use crate::contents::Contents;
 use crate::image::apply_masked;
 use crate::meters::{Class, Meters};
@@ -36,7 +36,7 @@ impl Dram {
             turn_to_write: 0,
             buffer: 0,
         };
-        let piece = if dram.mapping == 0 { dram.row } else { LINE_BYTES };
+        let piece = if dram.mapping == Mapping::Rows { dram.row } else { LINE_BYTES };
         Dram { banks: Banks::new(timing, dram.row, piece, dram.banks, config) }
     }
 
@@ -89,7 +89,7 @@ pub struct Pm {
     pub(crate) banks: Banks,
     buffer: Buffer,
     capacity: u64,
-    encoder: u64,
+    encoder: Encoder,
     flip_bits: u64,
     energy_read: u64,
     energy_set: u64,
@@ -329,7 +329,7 @@ impl Pm {
         for held in held {
             if held.mask != 0 {
                 self.program_line(held);
-            } else if self.encoder == 0 && held.line.address() < self.capacity {
+            } else if self.encoder == Encoder::None && held.line.address() < self.capacity {
                 // Where bits are compared, a line with an empty mask does not differ. Without that,
                 // it is written whole, unless it lies beyond the memory, in the last line of the
                 // buffer.
@@ -337,7 +337,7 @@ impl Pm {
             }
         }
         self.meters.media_fill_reads += u64::from(partial);
-        let is_read = partial || self.encoder != 0;
+        let is_read = partial || self.encoder != Encoder::None;
         let first = held[0].line;
         let opens = !self.banks.is_open(first.address());
         let mut duration = match (is_read, opens) {
@@ -371,10 +371,12 @@ impl Pm {
         // time.
         let whole = (0..8).map(word);
         let (set, reset) = match self.encoder {
-            0 => total(whole.map(|(_, new)| (new.count_ones(), new.count_zeros()))),
-            1 if mask == u64::MAX => total(whole.map(compared)),
-            1 => total(words_of(mask).map(word).map(compared)),
-            _ => total(words_of(mask).map(word).map(|words| flip_n_write(words, self.flip_bits))),
+            Encoder::None => total(whole.map(|(_, new)| (new.count_ones(), new.count_zeros()))),
+            Encoder::Dcw if mask == u64::MAX => total(whole.map(compared)),
+            Encoder::Dcw => total(words_of(mask).map(word).map(compared)),
+            Encoder::Fnw => {
+                total(words_of(mask).map(word).map(|words| flip_n_write(words, self.flip_bits)))
+            }
         };
         self.meters.media_bits += set + reset;
         self.meters.energy_fj += u128::from(set * self.energy_set + reset * self.energy_reset);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::agenda::Agenda;
 use crate::below::Unacknowledged;
 use crate::caches::{Caches, Watched};
-use crate::config::Config;
+use crate::config::{Config, Switch, Walks};
 use crate::contents::View;
 use crate::controller::{Accepted, Notify};
 use crate::core::Core;
@@ -178,7 +178,7 @@ impl<D: Design> Machine<D> {
         let mut config = shape.config.clone();
         config.pm.capacity += D::reserved(setup);
         let config = &config;
-        let walks = D::TRANSLATES || config.tlb.walks != 0;
+        let walks = D::TRANSLATES || config.tlb.walks == Walks::All;
         // Where threads move, there is one idle core more for them to move to.
         let caches = cores + u8::from(config.core.migrate != 0);
         Ok(Machine {
@@ -209,8 +209,8 @@ impl<D: Design> Machine<D> {
             probe: None,
             turn_limit: 0,
             quantum: config.core.quantum,
-            tx_barriers: config.core.tx_barriers == 1,
-            clwb_retains: config.core.clwb_retains == 1,
+            tx_barriers: config.core.tx_barriers == Switch::Yes,
+            clwb_retains: config.core.clwb_retains == Switch::Yes,
             walks,
             claimed: None,
             coming: LineMap::default(),

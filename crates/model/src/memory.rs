@@ -7,7 +7,7 @@ use slab::Slab;
 
 use crate::agenda::Agenda;
 use crate::calendar::Places;
-use crate::config::{Config, Domain};
+use crate::config::{Config, Domain, Scheduling};
 use crate::contents::Contents;
 use crate::controller::{Accepted, Controller, LATE_READS, Notify, Room, Sent, Slot, Unsent};
 use crate::device::{Dram, Pm, Read, Write};
@@ -62,7 +62,7 @@ impl<E: Copy> Memory<E> {
     /// When the host has no address space for the memories.
     pub fn new(config: &Config) -> std::io::Result<Memory<E>> {
         let settings = &config.controller;
-        let domain = config.domain();
+        let domain = settings.domain;
         let share = |percent: u64| (settings.wpq * percent / 100) as usize;
         let controller = || -> std::io::Result<Controller<E>> {
             let before = [0; LINE_BYTES as usize];
@@ -101,7 +101,7 @@ impl<E: Copy> Memory<E> {
             high: share(settings.high).max(1),
             low: share(settings.low),
             burst: settings.burst,
-            first_ready: settings.policy == 1,
+            first_ready: settings.policy == Scheduling::FrFcfs,
             frontend: config.cycles(settings.frontend),
             backend: config.cycles(settings.backend),
             writebacks: settings.writebacks as usize,

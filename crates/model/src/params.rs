@@ -42,6 +42,12 @@ pub trait Choice: Copy + Debug + Eq + Send + Sync + 'static {
     /// Their names, as in `--set design.overflow=NAME`.
     const NAMES: &'static [&'static str];
 
+    /// The range of their indices.
+    const LIMITS: RangeInclusive<u64> = RangeInclusive::new(0, Self::ALL.len() as u64 - 1);
+
+    /// The choice's name.
+    fn name(self) -> &'static str;
+
     /// The choice with an index, which is what [`Params::get`] returns, and known to be in range.
     fn of(index: u64) -> Self {
         Self::ALL[index as usize]
@@ -164,6 +170,9 @@ macro_rules! choices {
         impl $crate::params::Choice for $Choice {
             const ALL: &'static [Self] = &[$($Choice::$Value,)+];
             const NAMES: &'static [&'static str] = &[$($name,)+];
+            fn name(self) -> &'static str {
+                Self::NAMES[self as usize]
+            }
         }
     )+};
 }
@@ -226,9 +235,7 @@ macro_rules! params {
     (@value $index:ident) => { $index };
     (@value $index:ident $Choice:ty) => { <$Choice as $crate::params::Choice>::of($index) };
     (@limits $name:ident in $limits:expr) => { $limits };
-    (@limits $name:ident of $Choice:ty) => {
-        0..=<$Choice as $crate::params::Choice>::ALL.len() as u64 - 1
-    };
+    (@limits $name:ident of $Choice:ty) => { <$Choice as $crate::params::Choice>::LIMITS };
     (@names) => { &[] };
     (@names $Choice:ty) => { <$Choice as $crate::params::Choice>::NAMES };
     (@tight) => { &[] };

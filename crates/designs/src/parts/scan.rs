@@ -5,6 +5,7 @@
 //! still flagged. When controllers have accepted these, and every line that was evicted before,
 //! nothing needs the records that the log had when the scan before began.
 
+use model::config::Encoder;
 use model::design::Location::Elsewhere;
 use model::design::{Below, Shape, Structure};
 use model::units::{Cycle, LINE_BYTES, Line, LineSet};
@@ -188,7 +189,7 @@ impl Scan {
 fn time_to_wrap(shape: &Shape, lines: u64) -> u64 {
     let (pm, controller) = (&shape.config.pm, &shape.config.controller);
     let bytes = if pm.buffer > 0 { pm.xpline } else { LINE_BYTES };
-    let compares = pm.encoder != 0;
+    let compares = pm.encoder != Encoder::None;
     let each = shape.config.cycles(pm.t_write + if compares { pm.t_read } else { 0 });
     let in_cells = lines * LINE_BYTES * each / (bytes * pm.banks * controller.count);
     let on_bus = lines * shape.config.cycles(pm.t_burst) / controller.count;
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn the_period_is_the_one_of_the_paper() {
         let mut config = Config::default();
-        (config.pm.banks, config.pm.buffer, config.pm.encoder) = (8, 0, 0);
+        (config.pm.banks, config.pm.buffer, config.pm.encoder) = (8, 0, Encoder::None);
         (config.pm.t_write, config.core.frequency) = (300_000, 2_500_000_000);
         let period = time_to_wrap(&Shape::new(&config, 4), (4 << 20) / 64) / 2;
         assert_eq!(period, 3_072_000);
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn a_larger_write_and_more_banks_shorten_the_period() {
         let mut config = Config::default();
-        (config.pm.buffer, config.pm.encoder) = (0, 0);
+        (config.pm.buffer, config.pm.encoder) = (0, Encoder::None);
         let slow = time_to_wrap(&Shape::new(&config, 4), 65536);
         config.pm.buffer = 64;
         assert_eq!(time_to_wrap(&Shape::new(&config, 4), 65536), slow / 4);

@@ -8,6 +8,7 @@ use designs::{Entry, Order};
 use model::config::Config;
 use model::crash::{Campaign, Check, Crashes, Points};
 use model::engine::{Control, Failure, Run};
+use model::params::Choice;
 use model::units::Word;
 use model::workload::{Stop, Workload};
 
@@ -61,10 +62,10 @@ impl Hardware {
     pub fn machine(&self, pairs: &Pairs) -> Result<(Config, Vec<(String, String)>), InputError> {
         let mut pairs = over(pairs, &self.machine);
         let mut config = machines::load("tiny", &pairs)?.config;
-        if let Some((name, domain)) = spec::missing_domain(self.entry.card.needs, &config) {
+        if let Some(domain) = spec::missing_domain(self.entry.card.needs, &config) {
             config.controller.domain = domain;
             pairs.retain(|(path, _)| path != DOMAIN);
-            pairs.push((DOMAIN.to_owned(), name.to_owned()));
+            pairs.push((DOMAIN.to_owned(), domain.name().to_owned()));
         }
         Ok((config, pairs))
     }

@@ -3,6 +3,7 @@
 
 use model::config::{CORES_MAX, Config, Domain};
 use model::design::{Durability, Granularity, Needs};
+use model::params::Choice;
 use workloads::choices::LockGrain;
 
 use super::Resolved;
@@ -77,9 +78,9 @@ pub(super) fn bring_domain(design: &designs::Entry, machine: &mut Machine) -> Op
     if design.card.durability == Durability::None {
         return None;
     }
-    let (wanted, index) = missing_domain(design.card.needs, &machine.config)?;
-    let has_domain = machine.config.controller.domain == index;
-    machine.config.controller.domain = index;
+    let wanted = missing_domain(design.card.needs, &machine.config)?;
+    let has_domain = machine.config.controller.domain == wanted;
+    machine.config.controller.domain = wanted;
     let mut energy = String::new();
     if design.card.needs == Needs::Eadr && !machine.config.caches_survive() {
         let given = machine.config.controller.flush_bytes;
@@ -92,8 +93,9 @@ pub(super) fn bring_domain(design: &designs::Entry, machine: &mut Machine) -> Op
     } else {
         let with = if energy.is_empty() { "" } else { ", with " };
         format!(
-            "{name} needs the durability domain {wanted}, which it gives to machine \
-             {machine}{with}{energy}"
+            "{name} needs the durability domain {}, which it gives to machine \
+             {machine}{with}{energy}",
+            wanted.name()
         )
     })
 }
@@ -158,14 +160,14 @@ fn ignored_fences(resolved: &Resolved) -> Option<String> {
     ))
 }
 
-/// The name and the number of the domain that is needed, if the machine's does not suffice or has
-/// no energy for what it is to save. A global persistent flush keeps caches, too, if there is
-/// energy for its first phase, however little.
-pub fn missing_domain(needs: Needs, config: &Config) -> Option<(&'static str, u64)> {
+/// The domain that is needed, if the machine's does not suffice or has no energy for what it is to
+/// save. A global persistent flush keeps caches, too, if there is energy for its first phase,
+/// however little.
+pub fn missing_domain(needs: Needs, config: &Config) -> Option<Domain> {
     let (enough, wanted) = match needs {
         Needs::Nothing => return None,
-        Needs::Adr => (config.domain() != Domain::Media, ("adr", 1)),
-        Needs::Eadr => (config.caches_survive(), ("eadr", 2)),
+        Needs::Adr => (config.controller.domain != Domain::Media, Domain::Adr),
+        Needs::Eadr => (config.caches_survive(), Domain::Eadr),
     };
     (!enough).then_some(wanted)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lab::machines::{self, Machine, canonical, diff, explain, resolved};
 use lab::quantity;
-use model::config::{Config, FIELDS, Unit};
+use model::config::{Config, CoreModel, FIELDS, Unit};
 
 fn set(settings: &[(&str, &str)]) -> Vec<(String, String)> {
     settings.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect()
@@ -82,7 +82,7 @@ fn presets_hold_what_the_papers_say() {
     assert_eq!(levels.map(|time| silo.cycles(time)), [4, 12, 28]);
     assert_eq!((silo.pm.t_read, silo.pm.t_write), (50_000, 150_000));
     let loc = load("loc", &[]).config;
-    assert_eq!((loc.core.model, loc.core.frequency), (1, 1_000_000_000));
+    assert_eq!((loc.core.model, loc.core.frequency), (CoreModel::InOrder, 1_000_000_000));
     assert_eq!(loc.cycles(loc.pm.t_read), 168);
     let ssp = load("ssp", &[]).config;
     let levels = [ssp.l1d.latency, ssp.l2.latency, ssp.llc.latency];

@@ -100,7 +100,7 @@ fn stores_leave_in_order_and_a_full_queue_stalls() {
 
 #[test]
 fn a_core_in_order_waits_for_each_load() {
-    let mut core = core(|config| config.core.model = 1);
+    let mut core = core(|config| config.core.model = CoreModel::InOrder);
     for line in 0..2 {
         miss(&mut core, line, Cycle(0), 300);
     }
@@ -239,8 +239,10 @@ fn nothing_passes_a_core_that_drains() {
 
 #[test]
 fn nothing_passes_a_store_behind_a_fence_in_order_or_where_it_waits_at_dispatch() {
-    let changes: [fn(&mut Config); 2] =
-        [|config| config.core.model = 1, |config| config.core.fenced_stores = 1];
+    let changes: [fn(&mut Config); 2] = [
+        |config| config.core.model = CoreModel::InOrder,
+        |config| config.core.fenced_stores = FencedStores::Dispatch,
+    ];
     for change in changes {
         let mut core = core(change);
         core.hold(Some(Cycle(500)), Stall::Fence);
@@ -259,7 +261,9 @@ fn store(core: &mut Core, line: u64, latency: u64) {
 
 #[test]
 fn misses_of_stores_overlap_unless_one_store_is_in_flight() {
-    for (stores_in_flight, left) in [(0, [300, 301, 302]), (1, [300, 600, 604])] {
+    for (stores_in_flight, left) in
+        [(StoresInFlight::Many, [300, 301, 302]), (StoresInFlight::One, [300, 600, 604])]
+    {
         let mut core = core(|config| config.core.stores_in_flight = stores_in_flight);
         let mut times = Vec::new();
         for line in 0..2 {
@@ -277,7 +281,8 @@ fn misses_of_stores_overlap_unless_one_store_is_in_flight() {
 /// Unlike a fence, the flush has retired; unlike a store, it may be answered at an open time.
 #[test]
 fn a_flush_that_is_in_flight_alone_holds_back_stores_and_nothing_else() {
-    let mut core = core(|config| (config.core.rob, config.core.stores_in_flight) = (100, 1));
+    let mut core =
+        core(|config| (config.core.rob, config.core.stores_in_flight) = (100, StoresInFlight::One));
     core.hold_stores(None);
     assert!(!core.is_settled() && core.is_held_by_flush());
     assert_eq!((core.open(), core.work(400)), (Some(Stall::StoreBuffer), 0));
@@ -292,7 +297,8 @@ fn a_flush_that_is_in_flight_alone_holds_back_stores_and_nothing_else() {
 
 #[test]
 fn a_fence_behind_a_flush_in_flight_fills_the_reorder_buffer() {
-    let mut core = core(|config| (config.core.rob, config.core.stores_in_flight) = (100, 1));
+    let mut core =
+        core(|config| (config.core.rob, config.core.stores_in_flight) = (100, StoresInFlight::One));
     core.hold_stores(None);
     assert!(core.dispatch(false));
     core.hold(None, Stall::Fence);

@@ -39,7 +39,7 @@ pub fn fail<'i, D: Design>(
 ) -> Result<Image<'i>, String> {
     let declared = saved.declared;
     let mut image = Image::over(below.memory.durable());
-    let is_media = below.shape.config.domain() == Domain::Media;
+    let is_media = below.shape.config.controller.domain == Domain::Media;
     // A write that the cells are in the middle of is older than any that arrives early.
     if is_media {
         tear(at, below, &mut image, seed, choices);

@@ -212,7 +212,7 @@ fn torn(write: &Remembered, seed: u64, firmware: &dyn Firmware) -> Option<u64> {
 
 /// Whether a write is durable when the cells hold it, and so may be there in part.
 fn is_media(firmware: &dyn Firmware) -> bool {
-    firmware.shape().config.domain() == Domain::Media
+    firmware.shape().config.controller.domain == Domain::Media
 }
 
 /// Whether the writes of an epoch may become durable in another order than theirs. The writes of

@@ -353,7 +353,7 @@ fn a_campaign_finds_so_much_and_no_more() {
 #[test]
 fn recovery_is_interrupted_at_each_of_its_writes() {
     let mut config = Config::default();
-    config.controller.domain = Domain::Eadr as u64;
+    config.controller.domain = Domain::Eadr;
     let found = interrupted::<Recovers<HASTY>>(&config, 1);
     assert_eq!(found, (3, vec![(Some(2), 0, Some(DATA[1]))]));
 }
@@ -386,7 +386,7 @@ fn a_recovery_that_forgets_a_fence_is_caught_by_what_was_overtaken() {
 fn a_recovery_that_relies_on_a_whole_line_is_caught_under_media() {
     let caught = |domain: Domain| {
         let mut config = Config::default();
-        config.controller.domain = domain as u64;
+        config.controller.domain = domain;
         let found: Vec<_> =
             (0..16).map(|seed| interrupted::<Recovers<TRUSTING>>(&config, seed)).collect();
         let points = if domain == Domain::Media { 4 + 2 + 1 } else { 4 + 2 };
@@ -404,7 +404,7 @@ fn a_recovery_that_relies_on_a_whole_line_is_caught_under_media() {
 fn a_part_of_a_line_may_be_there_with_what_overtook_it_under_media() {
     let caught = |domain: Domain| {
         let mut config = Config::default();
-        config.controller.domain = domain as u64;
+        config.controller.domain = domain;
         let found = (0..512).map(|seed| interrupted::<Recovers<HOPEFUL>>(&config, seed).1);
         found.flatten().collect::<FxHashSet<_>>()
     };
@@ -416,7 +416,7 @@ fn a_part_of_a_line_may_be_there_with_what_overtook_it_under_media() {
 fn where_stores_are_durable_when_they_are_visible_recovery_needs_no_fence() {
     for domain in [Domain::Eadr, Domain::Gpf] {
         let mut config = Config::default();
-        config.controller.domain = domain as u64;
+        config.controller.domain = domain;
         assert_eq!(interrupted::<Recovers<CARELESS>>(&config, 1), (3, vec![]));
     }
     assert_eq!(interrupted::<Recovers<CARELESS, true>>(&Config::default(), 1), (3, vec![]));
@@ -436,7 +436,7 @@ fn what_an_earlier_epoch_left_is_seen() {
 #[test]
 fn what_was_wrong_without_an_interruption_is_looked_at_each_time() {
     let mut config = Config::default();
-    config.controller.domain = Domain::Eadr as u64;
+    config.controller.domain = Domain::Eadr;
     let found = interrupted::<Recovers<WRONG>>(&config, 1);
     let each = [None, Some(0), Some(1)].map(|nested| (nested, 0, Some(DATA[1])));
     assert_eq!(found, (2, each.to_vec()));
@@ -446,7 +446,7 @@ fn what_was_wrong_without_an_interruption_is_looked_at_each_time() {
 fn a_recovery_that_does_something_else_each_time_is_noticed() {
     for domain in [Domain::Adr, Domain::Eadr] {
         let mut config = Config::default();
-        config.controller.domain = domain as u64;
+        config.controller.domain = domain;
         let of = |seed| recovered::<Recovers<MOODY>>(&config, seed, true).found.violations;
         let texts: FxHashSet<String> = (0..64).flat_map(of).map(|found| found.text).collect();
         assert_eq!(texts, FxHashSet::from_iter([nested::depends("recover")]), "{domain:?}");
@@ -457,7 +457,7 @@ fn a_recovery_that_does_something_else_each_time_is_noticed() {
 #[test]
 fn a_recovery_that_is_another_until_it_is_interrupted_is_noticed() {
     let mut config = Config::default();
-    config.controller.domain = Domain::Eadr as u64;
+    config.controller.domain = Domain::Eadr;
     let of = |seed| recovered::<Recovers<FICKLE>>(&config, seed, true).found.violations;
     let found: Vec<Violation> = (0..64).flat_map(of).collect();
     assert!(found.iter().all(|found| found.text == nested::depends("recover")), "{found:?}");

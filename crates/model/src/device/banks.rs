@@ -202,8 +202,9 @@ impl Banks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Mapping;
 
-    fn places(mapping: u64, change: impl FnOnce(&mut Config)) -> Vec<(usize, u64)> {
+    fn places(mapping: Mapping, change: impl FnOnce(&mut Config)) -> Vec<(usize, u64)> {
         let mut config = Config::default();
         (config.pm.mapping, config.pm.row, config.pm.banks, config.pm.buffer) =
             (mapping, 256, 4, 0);
@@ -223,14 +224,14 @@ mod tests {
 
     #[test]
     fn rows_of_banks_come_after_each_other() {
-        let places = places(0, |_| ());
+        let places = places(Mapping::Rows, |_| ());
         assert_eq!(places[..5], [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0)]);
         assert_eq!((places[15], places[16]), ((3, 0), (0, 1)));
     }
 
     #[test]
     fn lines_of_banks_come_after_each_other() {
-        let places = places(1, |_| ());
+        let places = places(Mapping::Lines, |_| ());
         assert_eq!(places[..5], [(0, 0), (1, 0), (2, 0), (3, 0), (0, 0)]);
         assert_eq!((places[15], places[16]), ((3, 0), (0, 1)));
     }
@@ -238,7 +239,7 @@ mod tests {
     /// A device counts only its own controller's addresses, so these go to its banks in turn.
     #[test]
     fn each_controller_uses_all_of_its_banks() {
-        let places = places(0, |config| {
+        let places = places(Mapping::Rows, |config| {
             (config.controller.count, config.controller.interleave) = (2, 256);
         });
         for controller in [0, 4] {
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_buffer_lies_in_one_bank() {
-        for (mapping, row) in [(1, 256), (0, 64), (0, 128)] {
+        for (mapping, row) in [(Mapping::Lines, 256), (Mapping::Rows, 64), (Mapping::Rows, 128)] {
             let places = places(mapping, |config| (config.pm.buffer, config.pm.row) = (64, row));
             assert_eq!(places[..5], [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0)]);
         }

@@ -83,7 +83,9 @@ fn a_short_row_is_opened_in_the_length_of_a_line_of_the_buffer() {
 #[test]
 fn a_row_that_a_write_opens_is_read_unless_all_of_it_is_written() {
     // The encoder, the lines of a row, and the rows that two writes to it read.
-    for (encoder, lines, rows) in [(1, 32, 1), (0, 32, 1), (1, 1, 1), (0, 1, 0)] {
+    for (encoder, lines, rows) in
+        [(Encoder::Dcw, 32, 1), (Encoder::None, 32, 1), (Encoder::Dcw, 1, 1), (Encoder::None, 1, 0)]
+    {
         let mut pm = pm(|config| {
             let pm = &mut config.pm;
             (pm.buffer, pm.encoder, pm.row) = (0, encoder, lines * 64);
@@ -94,7 +96,11 @@ fn a_row_that_a_write_opens_is_read_unless_all_of_it_is_written() {
         }
         pm.read(0, Line(lines - 1), 0);
         let row = pm.banks.row_bytes * 8 * 3;
-        assert_eq!(pm.meters.energy_fj, u128::from(rows * row), "encoder {encoder}, {lines} lines");
+        assert_eq!(
+            pm.meters.energy_fj,
+            u128::from(rows * row),
+            "encoder {encoder:?}, {lines} lines"
+        );
     }
 }
 
@@ -122,7 +128,7 @@ fn wear_is_counted_for_each_line() {
 fn a_bit_that_is_set_costs_another_energy_than_one_that_is_reset() {
     let mut pm = pm(|config| {
         let pm = &mut config.pm;
-        (pm.buffer, pm.encoder, pm.e_read, pm.e_set, pm.e_reset) = (0, 1, 0, 3, 5);
+        (pm.buffer, pm.encoder, pm.e_read, pm.e_set, pm.e_reset) = (0, Encoder::Dcw, 0, 3, 5);
     });
     write(&mut pm, 0, 0, 0b0111, u64::MAX);
     assert_eq!(pm.meters.energy_fj, 64 * 3 * 3);
@@ -185,7 +191,7 @@ fn bits_that_do_not_change_are_not_written_under_dcw() {
 /// Everything that was durable under ADR ends in the cells, whichever of it is programmed when.
 #[test]
 fn the_cells_get_what_was_durable() {
-    for encoder in [0, 1, 2] {
+    for encoder in [Encoder::None, Encoder::Dcw, Encoder::Fnw] {
         let mut pm = pm(|config| (config.pm.buffer, config.pm.encoder) = (2, encoder));
         let mut durable = Contents::new(0, 1 << 20).expect("room");
         let mut state = 7;
@@ -197,7 +203,7 @@ fn the_cells_get_what_was_durable() {
         }
         settle(&mut pm);
         for line in (0..40).map(Line) {
-            assert_eq!(&pm.cells[&line], durable.line(line), "{line:?} with encoder {encoder}");
+            assert_eq!(&pm.cells[&line], durable.line(line), "{line:?} with encoder {encoder:?}");
         }
     }
 }
@@ -319,7 +325,7 @@ fn volatile_memory_opens_the_row_that_it_writes() {
 fn controllers_that_take_turns_by_less_than_a_buffer_line_fill_it_all_the_same() {
     for (count, interleave) in [(2, 64), (4, 64), (3, 128), (1, 64), (2, 4096)] {
         let mut pm = pm(|config| {
-            (config.pm.buffer, config.pm.encoder) = (1, 0);
+            (config.pm.buffer, config.pm.encoder) = (1, Encoder::None);
             (config.controller.count, config.controller.interleave) = (count, interleave);
         });
         let own = (0..1 << 12).filter(|line| line * 64 / interleave % count == count - 1);
@@ -339,7 +345,7 @@ fn controllers_that_take_turns_by_less_than_a_buffer_line_fill_it_all_the_same()
 /// The capacity is a multiple of 1 KiB, and a line of the buffer may be longer than that.
 #[test]
 fn the_last_line_of_the_buffer_may_go_beyond_the_memory() {
-    for encoder in [0, 1] {
+    for encoder in [Encoder::None, Encoder::Dcw] {
         let mut pm = pm(|config| {
             (config.pm.capacity, config.pm.xpline) = ((8 << 20) + 1024, 4096);
             (config.pm.buffer, config.pm.encoder) = (1, encoder);
@@ -347,7 +353,7 @@ fn the_last_line_of_the_buffer_may_go_beyond_the_memory() {
         let last = ((8 << 20) + 1024) / 64 - 1;
         write(&mut pm, 0, last, 7, u64::MAX);
         settle(&mut pm);
-        assert_eq!((pm.meters.media_lines, pm.meters.wear_max), (1, 1), "encoder {encoder}");
+        assert_eq!((pm.meters.media_lines, pm.meters.wear_max), (1, 1), "encoder {encoder:?}");
         assert_eq!(pm.cells[&Line(last)], [7; 64]);
     }
 }

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::config::{Encoder, Mapping};
 use crate::meters::Class;
+use crate::params::Choice;
 use crate::units::{LINE_BYTES, LineData, mix};
 
 const MIB: u64 = 1 << 20;
@@ -45,7 +47,7 @@ fn config(chance: &mut Chance) -> Config {
     let controller = &mut config.controller;
     controller.count = chance.of([1, 1, 2, 3]);
     controller.interleave = chance.of([64, 128, 4096]);
-    controller.policy = chance.below(2);
+    controller.policy = Scheduling::of(chance.below(2));
     controller.read_queue = chance.of([1, 2, 64]);
     controller.wpq = chance.of([1, 2, 3, 4, 16]);
     controller.high = chance.of([1, 50, 75, 100]);
@@ -53,15 +55,15 @@ fn config(chance: &mut Chance) -> Config {
     controller.burst = chance.of([1, 2, 16]);
     controller.jitter = chance.of([0, 0, 50_000]);
     controller.writebacks = chance.of([1, 2, 16]);
-    controller.domain = chance.below(2);
+    controller.domain = Domain::of(chance.below(2));
     let pm = &mut config.pm;
     (pm.capacity, pm.log) = (MIB, 1 << 10);
     pm.banks = chance.of([1, 2, 16]);
     pm.row = chance.of([64, 128, 256, 4096]);
-    pm.mapping = chance.below(2);
+    pm.mapping = Mapping::of(chance.below(2));
     pm.buffer = chance.of([0, 1, 2, 3, 64]);
     pm.xpline = chance.of([64, 128, 256, 4096]);
-    pm.encoder = chance.below(3);
+    pm.encoder = Encoder::of(chance.below(3));
     pm.t_hit = chance.of([0, 2_000]);
     pm.t_write = chance.of([1, 100_000, 700_000]);
     config.dram.capacity = MIB;
@@ -97,7 +99,7 @@ impl Bench {
             under_way: BTreeMap::new(),
             durable: Bytes::new(),
             reserved: Vec::new(),
-            is_dcw: config.pm.encoder == 1,
+            is_dcw: config.pm.encoder == Encoder::Dcw,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use model::config::Config;
+use model::config::{Config, Encoder};
 use model::controller::Notify;
 use model::crash::{Campaign, Check, Points};
 use model::design::{
@@ -31,7 +31,7 @@ pub fn config(change: impl FnOnce(&mut Config)) -> Config {
     (pm.t_hit, pm.t_read, pm.t_write, pm.t_burst) = (2 * NS, 10 * NS, 100 * NS, NS);
     (pm.t_wtr, pm.t_rtw, pm.t_buffer) = (0, 0, 2 * NS);
     // Without comparing bits, so that a whole line is written without being read first.
-    pm.encoder = 0;
+    pm.encoder = Encoder::None;
     config.dram.capacity = 1 << 20;
     (config.l1d.size, config.l1d.assoc, config.l1d.latency) = (128, 2, NS);
     (config.l2.size, config.l2.assoc, config.l2.latency) = (256, 2, 2 * NS);

@@ -3,7 +3,7 @@
 
 use crate::common::config;
 use model::agenda::Agenda;
-use model::config::Config;
+use model::config::{Config, Domain, Scheduling};
 use model::controller::Notify;
 use model::device::Write;
 use model::event::Event;
@@ -164,7 +164,7 @@ fn a_write_that_would_join_another_waits_behind_those_that_wait() {
     let mut bench = bench(|config| {
         config.controller.wpq = 1;
         config.controller.low = 100;
-        config.controller.policy = 0;
+        config.controller.policy = Scheduling::Fcfs;
     });
     // Line 1 waits; a later write of line 0 could join the one in the queue, if it were still
     // there.
@@ -376,7 +376,8 @@ fn writes_are_drained_between_the_marks() {
 /// the first bank arrives that is read at 50.
 fn programmed(high: u64, lines: &[u64]) -> (Vec<(u64, u64)>, u64) {
     let mut bench = bench(|config| {
-        (config.controller.domain, config.controller.high, config.pm.banks) = (0, high, 2);
+        (config.controller.domain, config.controller.high, config.pm.banks) =
+            (Domain::Media, high, 2);
     });
     for &line in lines {
         bench.send(10, write(line, 8, 1));
@@ -400,7 +401,8 @@ fn writes_wait_for_their_banks_in_the_queue_and_a_later_read_goes_first() {
 /// A write that comes while the others wait for their bank goes to a bank that is idle at once.
 #[test]
 fn a_controller_that_waits_for_a_bank_looks_at_what_comes() {
-    let mut bench = bench(|config| (config.controller.domain, config.pm.banks) = (0, 2));
+    let mut bench =
+        bench(|config| (config.controller.domain, config.pm.banks) = (Domain::Media, 2));
     bench.send(10, write(0, 8, 1)).send(10, write(1, 8, 1)).send(50, write(4, 8, 1));
     assert_eq!(bench.run(END).accepted, [(113, 0), (153, 4), (214, 1)]);
 }

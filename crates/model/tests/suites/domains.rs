@@ -16,10 +16,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 fn in_domain(domain: Domain) -> Config {
-    let index = [Domain::Media, Domain::Adr, Domain::Eadr, Domain::Gpf];
-    let index = index.iter().position(|other| *other == domain).expect("a domain");
     config(|config| {
-        config.controller.domain = index as u64;
+        config.controller.domain = domain;
         config.pm.banks = 16;
     })
 }

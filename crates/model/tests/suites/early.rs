@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::common::{at, campaign, card, config, try_campaign};
+use model::config::Domain;
 use model::controller::Notify;
 use model::crash::{Campaign, Crashes, Points};
 use model::design::{
@@ -160,7 +161,7 @@ impl Design for Chooser {
 /// The cells have one bank here, which in the order of timing writes one line after the other.
 #[test]
 fn what_overtakes_another_may_be_torn_where_the_cells_have_to_hold_it() {
-    for (domain, is_torn) in [(0, true), (1, false)] {
+    for (domain, is_torn) in [(Domain::Media, true), (Domain::Adr, false)] {
         TORN.set(false);
         let campaign = Campaign { reorders: 400, ..campaign(Points::All) };
         let config = config(|config| config.controller.domain = domain);
@@ -172,6 +173,6 @@ fn what_overtakes_another_may_be_torn_where_the_cells_have_to_hold_it() {
             Ok(())
         });
         run.expect("the run ends");
-        assert_eq!(TORN.get(), is_torn, "domain {domain}");
+        assert_eq!(TORN.get(), is_torn, "domain {domain:?}");
     }
 }

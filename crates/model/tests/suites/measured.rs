@@ -1,6 +1,7 @@
 //! The measured region: the part of a run that is counted.
 
 use crate::common::{Watcher, at, card, config, on, try_on_design};
+use model::config::Walks;
 use model::design::{Abort, Bare, Below, Card, Design, NoParams, NoRules, Progress, Setup, Tx};
 use model::engine::Outcome;
 use model::meters::Stall;
@@ -158,7 +159,8 @@ fn dirty_lines_that_leave_the_caches_are_counted() {
 #[test]
 fn a_thread_that_moves_walks_to_its_pages_anew() {
     let walks = |migrate: u64| {
-        let config = config(|config| (config.tlb.walks, config.core.migrate) = (1, migrate));
+        let config =
+            config(|config| (config.tlb.walks, config.core.migrate) = (Walks::All, migrate));
         let body = |pm: &mut Pm<'_>| -> Step {
             pm.load(at(64 + 1, 0));
             pm.store(Ptr::to(DRAM_BASE + 64), 1);

@@ -58,7 +58,7 @@ impl<const BRINGS: bool> Design for Mover<BRINGS> {
 
 fn eadr(flush_bytes: u64) -> Config {
     config(|config| {
-        config.controller.domain = Domain::Eadr as u64;
+        config.controller.domain = Domain::Eadr;
         config.controller.flush_bytes = flush_bytes;
         // Writes are under way for long.
         config.controller.path = 500_000;

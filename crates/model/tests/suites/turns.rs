@@ -7,6 +7,7 @@ use crate::common::{
     CIRCLES, HURRIES, Seen, WAITS, at, card, config, on, seen, try_on, try_on_design,
 };
 use model::calendar::{Calendar, Places};
+use model::config::Walks;
 use model::controller::Notify;
 use model::design::{
     Bare, Below, Card, Design, Disposition, Evict, NoParams, NoRules, Progress, Setup, Tx,
@@ -323,7 +324,7 @@ fn dependent_loads_wait_and_independent_ones_do_not() {
 #[test]
 fn a_walk_waits_for_the_line_of_the_table_that_it_hits() {
     let config = config(|config| {
-        config.tlb.walks = 1;
+        config.tlb.walks = Walks::All;
         config.pm.banks = 16;
     });
     let cycles = |neighbour: bool| {
@@ -346,7 +347,7 @@ fn a_walk_waits_for_the_line_of_the_table_that_it_hits() {
 /// A load waits for the walk of another load of its page: it cannot be faster than without that.
 #[test]
 fn a_load_waits_for_the_walk_that_brings_its_page() {
-    let config = config(|config| (config.tlb.walks, config.pm.banks) = (1, 16));
+    let config = config(|config| (config.tlb.walks, config.pm.banks) = (Walks::All, 16));
     let cycles = |another: bool| {
         let outcome = on(&config, 1, None, move |pm| {
             if another {
@@ -366,7 +367,7 @@ fn a_load_waits_for_the_walk_that_brings_its_page() {
 #[test]
 fn a_walk_takes_as_long_for_an_address_that_was_known_before() {
     let walk = |work: u64| {
-        let cycles = |walks: u64| {
+        let cycles = |walks| {
             let config = config(|config| config.tlb.walks = walks);
             let outcome = on(&config, 1, None, move |pm| {
                 pm.work(work);
@@ -375,7 +376,7 @@ fn a_walk_takes_as_long_for_an_address_that_was_known_before() {
             });
             outcome.report.cycles
         };
-        cycles(1) - cycles(0)
+        cycles(Walks::All) - cycles(Walks::Designs)
     };
     assert_eq!(walk(10_000), walk(0));
 }
@@ -384,7 +385,7 @@ fn a_walk_takes_as_long_for_an_address_that_was_known_before() {
 /// before either.
 #[test]
 fn a_store_asks_for_its_line_when_its_page_is_translated() {
-    let cycles = |walks: u64, stores: bool| {
+    let cycles = |walks, stores: bool| {
         let config = config(|config| config.tlb.walks = walks);
         let outcome = on(&config, 1, None, move |pm| {
             match stores {
@@ -395,7 +396,7 @@ fn a_store_asks_for_its_line_when_its_page_is_translated() {
         });
         outcome.report.cycles
     };
-    let walk = |stores| cycles(1, stores) - cycles(0, stores);
+    let walk = |stores| cycles(Walks::All, stores) - cycles(Walks::Designs, stores);
     let (before_a_load, before_a_store) = (walk(false), walk(true));
     assert!(before_a_load > 50, "{before_a_load} cycles");
     assert_eq!(before_a_store, before_a_load);

@@ -452,7 +452,7 @@ impl PyBelow {
             return Err(PyValueError::new_err(text));
         }
         let below = self.changed()?;
-        if below.shape.config.domain() == Domain::Media {
+        if below.shape.config.controller.domain == Domain::Media {
             return Err(PyRuntimeError::new_err(
                 "in the domain `media` a write is not durable when it is accepted; use `send`, or \
                  say that the design needs `adr`",

@@ -41,7 +41,7 @@ fn a_checker_refuses_what_an_interruption_of_recovery_left() {
     let mut durable = Contents::new(0, 4096).expect("room");
     durable.set_word(MARK, 1);
     let mut config = Config::default();
-    config.controller.domain = Domain::Eadr as u64;
+    config.controller.domain = Domain::Eadr;
     let mut probe = of_transactions::<HASTY>(1, true);
     probe.firmware = fixed::<Recovers<HASTY>>(&config);
     // The oracle leaves what is stored outside of transactions to the checker.
