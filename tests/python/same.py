@@ -31,8 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Where the commit lies and both are built; what did not change is not built again.
 KEPT = ROOT / "target" / "same"
 
-#: What differs between two runs of one build.
-OF_THE_HOST = ("host", "seconds", "points_per_s", "version")
+#: What differs between two runs of one build, or where one has a new parameter.
+OF_NO_RESULT = ("host", "seconds", "points_per_s", "version", "id")
 
 #: Machines, and further workloads, of runs without a power failure.
 MACHINES = ("tiny", "tiny", "silo", "loc", "hops", "ssp", "optane", "cxl")
@@ -80,7 +80,7 @@ def differences(before: object, after: object, path: str = "") -> Iterator[str]:
     """Say where two answers differ, but for what differs between two runs of one build."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
-            if key not in OF_THE_HOST:
+            if key not in OF_NO_RESULT:
                 yield from differences(before.get(key), after.get(key), f"{path}.{key}")
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for index, (one, other) in enumerate(zip(before, after, strict=True)):
