@@ -101,16 +101,19 @@ fn what_the_machine_was_asked_for_adds_up() {
     }
 }
 
-/// However fast cores store past the caches, or write back lines that they fetch or hold, memory
-/// takes no more than its bus and its banks do, and a read does not wait for all that was ever
-/// stored.
+/// However fast cores store past the caches, or write back or evict lines that they fetch or hold,
+/// memory takes no more than its bus and its banks do, and a read does not wait for all that was
+/// ever stored.
 #[test]
 fn no_memory_takes_more_than_its_bus_and_banks_do() {
     for memory in ["pm", "dram"] {
-        for (access, items) in [("ntstore", 100_000), ("store+clwb", 100_000), ("store+clwb", 64)] {
+        for (access, items) in
+            [("ntstore", 100_000), ("store+clwb", 100_000), ("store+clwb", 64), ("store", 100_000)]
+        {
             for fence in ["none", "sfence"] {
                 let line = format!(
-                    "undo@x86 probe machine=silo cores=4 txs=400 workload.memory={memory} \
+                    "undo@x86 probe machine=silo cores=8 txs=400 llc.size=704KiB l2.size=64KiB \
+                     controller.write_buffer_size=1 workload.memory={memory} \
                      workload.access={access} workload.fence={fence} workload.items={items}"
                 );
                 let row = run(&line);
@@ -118,7 +121,7 @@ fn no_memory_takes_more_than_its_bus_and_banks_do() {
                     row.pointer(&format!("/{memory}_banks/{of}")).and_then(Value::as_f64)
                 };
                 let share = share("bus_share").expect("a share");
-                assert!(0.1 < share && share < 1.01, "{line}: {share}");
+                assert!(0.05 < share && share < 1.01, "{line}: {share}");
                 let busiest = row.pointer(&format!("/{memory}_banks/busiest_share"));
                 let busiest = busiest.and_then(Value::as_f64).expect("a share");
                 assert!(busiest < 1.01, "{line}: {busiest}");
@@ -128,25 +131,6 @@ fn no_memory_takes_more_than_its_bus_and_banks_do() {
             }
         }
     }
-}
-
-/// A core that flushes and never fences has no more flushes under way than its machine lets it.
-#[test]
-fn flushes_wait_for_those_before_them() {
-    let run = |flushes: u64, fence| {
-        run(&format!(
-            "undo@x86 probe machine=silo cores=1 txs=200 workload.access=store+clwb \
-             workload.items=1000 workload.fence={fence} core.flushes_in_flight={flushes}"
-        ))
-    };
-    let cycles = |row: &Value| row["cycles"].as_u64().expect("a number");
-    let waits = |row: &Value| row["stalls"]["store_buffer_full"].as_u64().expect("a number");
-    let [one, two, many] = [1, 2, 1024].map(|flushes| run(flushes, "none"));
-    // One flush after the other is what a fence behind each of them makes of a program.
-    let fenced = run(1024, "sfence");
-    assert!(cycles(&fenced) * 9 / 10 < cycles(&one), "{one}\n{fenced}");
-    assert!(cycles(&two) < cycles(&one) && cycles(&many) < cycles(&two), "{one}\n{two}\n{many}");
-    assert!(waits(&one) > waits(&two), "{one}\n{two}");
 }
 
 /// Aborted transactions are counted, and are in no write set and in no commit latency.

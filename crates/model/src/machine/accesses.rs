@@ -248,7 +248,12 @@ impl<D: Design> Machine<D> {
         }
         if let Some((victim, true)) = access.evicted {
             self.counts.accesses.evicted(victim);
-            self.write_back(victim, now);
+            let gone = self.write_back(victim, now);
+            // The line takes the place of its victim.
+            if gone > done {
+                done = gone;
+                self.comes(line, done, now);
+            }
         }
         done
     }
@@ -296,12 +301,13 @@ impl<D: Design> Machine<D> {
         self.coming.get(&line).map_or(at, |&done| at.max(done))
     }
 
-    /// Sends a dirty line that leaves the caches to memory, unless the design keeps it.
-    pub(super) fn write_back(&mut self, line: Line, at: Cycle) {
+    /// Sends a dirty line that leaves the caches to memory, unless the design keeps it. Returns
+    /// when it has gone: one of volatile memory when its controller has room for it. For others,
+    /// accesses wait before they begin ([`Machine::waits_for_room`]).
+    pub(super) fn write_back(&mut self, line: Line, at: Cycle) -> Cycle {
         if !line.is_persistent() {
             let near = self.below.shape.near;
-            self.below.memory.write_volatile(at + near, line);
-            return;
+            return self.below.memory.write_volatile(at + near, line);
         }
         let data = self.below.line(line);
         let evict = Evict { line, data, at };
@@ -313,6 +319,7 @@ impl<D: Design> Machine<D> {
             let line = self.locate(line);
             self.below.send(at, Write::whole(line, data, class), notify);
         }
+        at
     }
 
     /// Returns the physical line that holds a line.
