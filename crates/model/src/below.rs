@@ -249,11 +249,11 @@ impl<E: Copy> Below<E> {
         Progress::Done(at.max(pending.last))
     }
 
-    /// Returns when a core's flush that could leave at `at` finds room among those that the core
-    /// has under way; none if that is not known yet. The core is then to repeat the request.
-    pub(crate) fn room_to_flush(&mut self, core: CoreId, at: Cycle) -> Option<Cycle> {
+    /// Returns when a core's flush that could leave at `at` finds one of `places` free; none if
+    /// that is not known yet. The core hears of the next answer to a flush then.
+    pub(crate) fn room_to_flush(&mut self, core: CoreId, places: u64, at: Cycle) -> Option<Cycle> {
         let flushes = &mut self.unacknowledged[core].flushes;
-        let room = flushes.place(self.shape.config.core.flushes_in_flight as usize, at);
+        let room = flushes.place(places as usize, at);
         if room.is_none() {
             flushes.wait();
         }

@@ -15,6 +15,7 @@ mod conformance;
 mod corners;
 mod coverage_lad;
 mod energy;
+mod flushes;
 mod litmus;
 mod lives;
 mod loc;

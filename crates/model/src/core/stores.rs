@@ -99,6 +99,13 @@ impl Core {
         leaves
     }
 
+    /// Gives a flush that waited for room the place in the store queue that it had meanwhile. If
+    /// the queue is full, what follows dispatches when there is room.
+    pub fn queue_flush(&mut self) {
+        self.make_room_for_store();
+        self.stores.push_back(self.drained().0);
+    }
+
     /// Waits until everything has retired and every store has left, and dispatches nothing before.
     pub fn drain(&mut self, stall: Stall) {
         let drained = self.drained();

@@ -310,17 +310,23 @@ impl<D: Design> OnCore<'_, D> {
 
     /// Waits, in the store queue, until a flush finds room among those that are under way.
     fn find_room_to_flush(&self) {
+        let mut waited = false;
         loop {
             let machine = self.machine();
             let leaves = machine.cores[self.core].timing.may_flush();
-            match machine.below.room_to_flush(self.core, leaves) {
+            let places = machine.below.shape.config.core.flushes_in_flight;
+            match machine.below.room_to_flush(self.core, places, leaves) {
                 Some(room) if room > leaves => {
                     machine.cores[self.core].timing.hold_until(room, Stall::StoreBuffer);
                     self.turn();
                 }
-                Some(_) => return,
+                Some(_) => break,
                 None => self.park(Stall::StoreBuffer),
             }
+            waited = true;
+        }
+        if waited {
+            self.machine().cores[self.core].timing.queue_flush();
         }
     }
 

@@ -264,12 +264,9 @@ impl<D: Design> Machine<D> {
         if !timing.sends_one_store() || !timing.is_settled() {
             return;
         }
-        if self.below.has_unacknowledged(id, sent) {
-            let answered = match self.below.fence(id, sent) {
-                Progress::Done(at) => Some(at),
-                Progress::Wait => None,
-            };
-            self.cores[id].timing.hold_stores(answered);
+        match self.below.room_to_flush(id, 1, sent) {
+            Some(at) if at <= sent => (),
+            answered => self.cores[id].timing.hold_stores(answered),
         }
     }
 

@@ -4,6 +4,7 @@ use crate::controller::Notify;
 use crate::design::{Design, Progress, Store};
 use crate::device::Write;
 use crate::machine::Machine;
+use crate::meters::Stall;
 use crate::timeline::Happening;
 use crate::units::{CoreId, Cycle, Line, Word};
 use crate::workload::Ptr;
@@ -149,8 +150,19 @@ impl<D: Design> Machine<D> {
                 Notify::Nobody | Notify::Design(_) => continue,
             };
             if answers.note_answered(answer) {
-                self.unpark(id, answer);
+                self.hear(id, answer);
             }
+        }
+    }
+
+    /// Lets a core go on that waited to hear of an answer: with its stores, which a flush held
+    /// back, or with a request that found no place.
+    fn hear(&mut self, id: CoreId, at: Cycle) {
+        match self.cores[id].timing.open() {
+            Some(Stall::StoreBuffer) => self.below.wake(id, at),
+            // A fence has taken the place of the flush, and waits for more than its answer.
+            Some(_) => (),
+            None => self.unpark(id, at),
         }
     }
 }
