@@ -119,6 +119,8 @@ struct CoreLog {
     ended: VecDeque<Ended>,
     /// Whether the next transaction waits for the last one.
     waiting: bool,
+    /// Whether the last store waits until fewer records are under way.
+    holds_store: bool,
 }
 
 /// A transaction that has ended and is not complete.
@@ -202,6 +204,7 @@ model::counters! {
         full "write_back_buffers_full",
         held_complete "completions_held",
         held_begin "begins_held",
+        held_store "stores_held",
     }
 }
 
@@ -237,6 +240,7 @@ impl Design for RedoLog {
                 logging: 0,
                 ended: VecDeque::new(),
                 waiting: false,
+                holds_store: false,
             }),
             lines: LineMap::default(),
             words: Vec::new(),
@@ -274,6 +278,12 @@ impl Design for RedoLog {
             let (line, words) = log.buffer.pop_front().expect("the buffer has lines");
             self.counts.buffer_evictions += 1;
             self.log(store.core, Record::Redo(line, words), store.leaves, below);
+            let log = &mut self.cores[store.core];
+            log.holds_store = log.logging >= below.shape.config.controller.writebacks;
+            if log.holds_store {
+                self.counts.held_store += 1;
+                return Progress::Wait;
+            }
         }
         Progress::Done(store.at)
     }

@@ -119,7 +119,12 @@ impl RedoLog {
     }
 
     pub(super) fn logged(&mut self, core: CoreId, at: Cycle, below: &mut Below<RedoLogEvent>) {
-        self.cores[core].logging -= 1;
+        let log = &mut self.cores[core];
+        log.logging -= 1;
+        if log.holds_store && log.logging < below.shape.config.controller.writebacks {
+            log.holds_store = false;
+            below.wake(core, at + below.shape.path);
+        }
         self.try_to_commit(core, at + below.shape.path, below);
     }
 

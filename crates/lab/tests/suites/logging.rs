@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use lab::Control;
+use model::meters::Stall;
 use serde_json::{Value, json};
 
 use crate::common::{all, all_hold, crash, request, run};
+use crate::programs::{at, counted, on};
 
 /// Machines and structures that fill, wrap, overflow and hold back; each design takes the settings
 /// of the structures that it has.
@@ -168,4 +170,31 @@ fn a_log_line_without_room_goes_whole() {
     assert_eq!(fills("store 0x10000 1\nstore 0x10008 2\n"), 1, "for the commit record");
     assert_eq!(fills("store 0x10000 1\n"), 1, "the commit record lies in the record's line");
     assert_eq!(fills("store 0x10000 1\nstore 0x10008 2\nstore 0x10010 3\n"), 1);
+}
+
+/// A transaction with more lines than `redo-log` has room for in its log buffer runs no further
+/// ahead of memory than the machine has buffers for: its stores wait, and its commit has little
+/// left to wait for.
+#[test]
+fn stores_wait_for_the_records_of_a_full_log_buffer() {
+    let run = |buffers: u64| {
+        let line = format!(
+            "redo-log scribble machine=silo cores=1 pm.log_size=16MiB \
+             controller.writeback_buffer_size={buffers}"
+        );
+        let outcome = on(&line, |pm| {
+            pm.begin()?;
+            for line in (0..1_300).chain(0..1_300) {
+                pm.store(at(line, 0), line + 1);
+            }
+            pm.commit();
+            Ok(())
+        });
+        let stalls = outcome.report.cores.stalls;
+        let [log, commit] = [Stall::LogFull, Stall::Commit].map(|stall| stalls[stall as usize]);
+        (counted(&outcome, "stores_held"), log, commit)
+    };
+    let (held, log, commit) = run(16);
+    assert!(held > 1_000 && log > 5 * commit, "{held} stores held, {log} and {commit} cycles");
+    assert_eq!(run(4096).0, 0);
 }
