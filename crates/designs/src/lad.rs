@@ -191,6 +191,7 @@ impl Design for Lad {
         needs: Needs::Adr,
     };
     const WATCHES_L1: bool = true;
+    const L1_NEEDS_ROOM: bool = true;
     type Params = LadParams;
     type Rules = LadRules;
     type Event = LadEvent;

@@ -238,6 +238,9 @@ impl<S: Scheme> Design for Morlog<S> {
     fn store(&mut self, store: &Store, below: &mut Below<LogEvent>) -> Progress {
         let Some(tx) = store.tx else { return Progress::Done(store.at) };
         let Store { core, word, old, new, at, leaves, .. } = *store;
+        if S::DELAYED {
+            self.make_way(core, |other| other == word);
+        }
         let words = &mut self.cores[core];
         (words.tx, words.stored) = (tx, true);
         match words.store(word, (old, new), leaves, self.age) {
@@ -278,6 +281,10 @@ impl<S: Scheme> Design for Morlog<S> {
     fn leave(&mut self, leave: &Leave, below: &mut Below<LogEvent>) {
         let Leave { core, line, at } = *leave;
         self.scan.leave(line);
+        if S::DELAYED {
+            self.make_way(core, |word| word.line() == line);
+            self.send_redo(core, self.params.r_entries, at, below);
+        }
         for (word, bytes) in self.cores[core].lose(line) {
             if self.rules.redo_of_what_leaves {
                 self.put_redo(core, word, bytes, at, below);
@@ -522,7 +529,7 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
     };
     let mut structures = vec![
         kept(at_core("undo+redo buffer entry", 32, (params.ur_entries + 1) * cores)),
-        at_core("redo buffer entry", 18, params.redo_max() * cores),
+        at_core("redo buffer entry", 18, (params.redo_max() + u64::from(S::DELAYED)) * cores),
         tag("thread and transaction of a line", 8 + 16),
         tag("word states", 2 * 8),
         tag("dirty flags", 64),

@@ -116,13 +116,23 @@ impl<E: Copy> Below<E> {
 
     /// Sends a write that leaves the caches for a controller at `at`.
     pub fn send(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
+        self.note_sent(notify);
+        self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
+    }
+
+    /// Sends a line that had to make room in the caches ([`Memory::send_evicted`]).
+    pub(crate) fn send_evicted(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
+        self.note_sent(notify);
+        self.memory.send_evicted(at + self.shape.path, write, notify, &mut self.agenda);
+    }
+
+    fn note_sent(&mut self, notify: Notify<E>) {
         if let Notify::Core(core) | Notify::Combining(core) = notify {
             self.unacknowledged[core].writes += 1;
         }
         if let Notify::Core(core) = notify {
             self.unacknowledged[core].flushes.note_sent();
         }
-        self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
     }
 
     /// Sends a write that left the caches at `left` and has waited at its controller until `at`.

@@ -27,13 +27,24 @@ pub enum Notify<E> {
     Design(E),
 }
 
+/// How a write came to its controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Down from the caches, which keep the order of one line's writes.
+    Caches,
+    /// The same, as a line that had to make room, which keeps a buffer for write-backs until the
+    /// controller accepts it.
+    Evicted,
+    /// By a path of the design's own.
+    Direct,
+}
+
 /// A write on the way to its controller, and the part that is told when it is durable.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent<E> {
     pub write: Write,
     pub notify: Notify<E>,
-    /// Whether it came from the caches, whose writes of one line stay in order.
-    pub cached: bool,
+    pub way: Way,
     /// When it reaches its controller, and its number among all.
     pub at: Cycle,
     pub number: u64,
@@ -165,6 +176,8 @@ pub(crate) struct Controller<E> {
     pub leaving: Option<usize>,
     /// The number of a design's lines that wait beside the controller for room.
     pub beside: usize,
+    /// The number of evicted lines that are on their way to the controller.
+    pub evicted: usize,
     pub cores_waiting: Vec<CoreId>,
     pub designs_waiting: VecDeque<E>,
     /// The controller's record of how busy it is.
@@ -200,10 +213,11 @@ impl<E: Copy> Controller<E> {
         self.dram.banks.restart_counts();
     }
 
-    /// Returns how many writes wait for room.
+    /// Returns how many buffers for write-backs are taken: by evicted lines on their way, and by
+    /// whatever waits for room.
     #[inline]
     pub(crate) fn backlog(&self) -> usize {
-        self.waiting.len() + self.beside
+        self.evicted + self.waiting.len() + self.beside
     }
 
     /// Returns the place of a write, if it can be accepted. A write of no bytes, which only follows

@@ -438,16 +438,22 @@ impl Core {
         (place, Cycle(start))
     }
 
-    /// Makes a load that missed and whose line arrives at `done`, and returns when its value is
-    /// there.
-    pub fn load_miss(&mut self, place: usize, line: Line, done: Cycle) -> Cycle {
-        // The load may have missed the first level only, while its line is still on its way to the
+    /// Takes the place of a miss whose line arrives at `done`, and returns when the core has it.
+    pub fn miss(&mut self, place: usize, line: Line, done: Cycle) -> Cycle {
+        // It may have missed the first level only, while its line is still on its way to the
         // second.
         let done = match self.misses_until > done.0 {
             true => done.max(Cycle(self.arrival(line))),
             false => done,
         };
         self.take_miss(place, line, done);
+        done
+    }
+
+    /// Makes a load that missed and whose line arrives at `done`, and returns when its value is
+    /// there.
+    pub fn load_miss(&mut self, place: usize, line: Line, done: Cycle) -> Cycle {
+        let done = self.miss(place, line, done);
         self.loads += 1;
         if self.in_order {
             self.wait(done, Stall::LoadMiss);

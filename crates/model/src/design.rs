@@ -49,6 +49,10 @@ pub trait Design: Sized + 'static {
     /// Whether it wants to be told of changed lines that move from a core's second level to the
     /// last ([`Design::come_down`]).
     const WATCHES_L2: bool = false;
+    /// Whether what leaves a core's first level may go on to a controller at once. An access that
+    /// misses the first level then waits while a controller has no room for write-backs. Under
+    /// other designs only an access beyond the core's second level does.
+    const L1_NEEDS_ROOM: bool = false;
     /// Whether the hardware can revoke a transaction's stores ([`Design::abort`]). If it cannot,
     /// the library stores the old values back and commits them ([`Library::abort`]).
     const REVOKES: bool = false;

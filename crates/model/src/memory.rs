@@ -9,7 +9,7 @@ use crate::agenda::Agenda;
 use crate::calendar::Places;
 use crate::config::{Config, Domain, Scheduling};
 use crate::contents::Contents;
-use crate::controller::{Accepted, Controller, LATE_READS, Notify, Room, Sent, Slot, Unsent};
+use crate::controller::{Accepted, Controller, LATE_READS, Notify, Room, Sent, Slot, Unsent, Way};
 use crate::device::{Dram, Pm, Read, Write};
 use crate::event::Event;
 use crate::image::apply_masked;
@@ -86,6 +86,7 @@ impl<E: Copy> Memory<E> {
                 waits_for_bank: false,
                 leaving: None,
                 beside: 0,
+                evicted: 0,
                 cores_waiting: Vec::new(),
                 designs_waiting: VecDeque::new(),
                 usage: Usage::new(settings.wpq),
@@ -210,7 +211,22 @@ impl<E: Copy> Memory<E> {
         agenda: &mut Agenda<Event<E>>,
     ) {
         let at = self.follow(at, write.line);
-        self.launch(at, Sent { write, notify, cached: true, at, number: 0 }, agenda);
+        self.launch(at, Sent { write, notify, way: Way::Caches, at, number: 0 }, agenda);
+    }
+
+    /// Sends a line that had to make room in the caches, as [`Memory::send`] does. Until it is
+    /// accepted it takes one of the controller's buffers for write-backs.
+    pub fn send_evicted(
+        &mut self,
+        at: Cycle,
+        write: Write,
+        notify: Notify<E>,
+        agenda: &mut Agenda<Event<E>>,
+    ) {
+        let at = self.follow(at, write.line);
+        let index = self.controller_of(write.line);
+        self.controllers[index].evicted += 1;
+        self.launch(at, Sent { write, notify, way: Way::Evicted, at, number: 0 }, agenda);
     }
 
     /// Sends a write over a design's own path, so that it reaches its controller at `at`.
@@ -221,7 +237,7 @@ impl<E: Copy> Memory<E> {
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) {
-        self.launch(at, Sent { write, notify, cached: false, at, number: 0 }, agenda);
+        self.launch(at, Sent { write, notify, way: Way::Direct, at, number: 0 }, agenda);
     }
 
     fn launch(&mut self, at: Cycle, mut sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {
@@ -281,10 +297,11 @@ impl<E: Copy> Memory<E> {
     ) -> Option<Accepted<E>> {
         let sent = self.flights.remove(write);
         let line = sent.write.line;
-        if sent.cached {
+        if sent.way != Way::Direct {
             self.came(at, line);
         }
         let controller = &mut self.controllers[index];
+        controller.evicted -= usize::from(sent.way == Way::Evicted);
         if controller.waiting.is_empty()
             && let Some(room) = controller.takes(&sent.write)
         {

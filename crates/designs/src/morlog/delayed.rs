@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use model::design::{Below, Fence, Progress, Tx};
-use model::units::{CoreId, Cycle, LoggedMap, PerCore, TxId};
+use model::units::{CoreId, Cycle, LoggedMap, PerCore, TxId, Word};
 
 use super::words::Redo;
 use super::{Morlog, MorlogRules, Scheme};
@@ -145,6 +145,14 @@ impl<S: Scheme> Morlog<S> {
         self.log.flush(place, at, below);
         self.tell_owed(core);
         below.at(at + self.redo_delay, LogEvent::Age(core));
+    }
+
+    /// Puts redo data of transactions that have committed into the redo buffer, since the first
+    /// level is about to lose them: a store changes their word, or their line leaves.
+    pub(super) fn make_way(&mut self, core: CoreId, goes: impl Fn(Word) -> bool) {
+        for redo in self.cores[core].take_left(goes) {
+            self.put(core, redo);
+        }
     }
 
     /// Logs redo data of transactions that have committed, as far as there is room: the data that
@@ -294,7 +302,6 @@ pub fn judge<'a>(records: &'a [Record], rules: &MorlogRules) -> Judged<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::units::Word;
 
     fn store(tx: u64, word: u64, undo: u64, redo: u64) -> Record {
         Record::of(CoreId(0), TxId(tx), Word(word), undo, redo)

@@ -81,8 +81,7 @@ pub struct Words {
     pub r: VecDeque<Redo>,
     /// Words in state ULog.
     pub ulog: u64,
-    /// Redo data that commits found in the first level and that no buffer has taken yet, oldest
-    /// first.
+    /// Redo data that commits found in the first level and that are there still, oldest first.
     pub left: VecDeque<Redo>,
     /// Whether a commit has scanned the first level.
     pub scanned: bool,
@@ -210,6 +209,17 @@ impl Words {
                 self.tags.insert(line, Tags { states: tags.states.map(logged), ..tags });
             }
         }
+    }
+
+    /// Takes redo data out of `left` whose word is about to change in the first level or to leave
+    /// it.
+    pub fn take_left(&mut self, goes: impl Fn(Word) -> bool) -> VecDeque<Redo> {
+        if self.left.is_empty() {
+            return VecDeque::new();
+        }
+        let (gone, left) = self.left.drain(..).partition(|redo| goes(redo.word));
+        self.left = left;
+        gone
     }
 
     /// Whether something of the core waits for records to be durable.

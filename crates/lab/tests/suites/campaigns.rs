@@ -164,8 +164,12 @@ fn an_image_in_which_writes_came_early_says_which_did() {
     let line = json!(format!("{:#x}", address & !63));
     let early = told["early"].as_array().expect("a list");
     assert!(early.iter().any(|write| write["line"] == line && write["bytes"] == 64), "{told}");
-    let timely = crash("undo@x86 queue without=flush_data");
-    assert_eq!(timely["violations"][0]["early"], json!([]));
+    let first = |seed| {
+        let answer = crash(&format!("undo@x86 queue seed={seed} without=flush_data"));
+        answer["violations"][0].clone()
+    };
+    let timely = (1..=10).map(first).find(|told| told["order"] == 0);
+    assert_eq!(timely.expect("a crash at which no write comes early")["early"], json!([]));
 }
 
 #[test]

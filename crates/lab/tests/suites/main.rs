@@ -27,6 +27,7 @@ mod outside;
 mod persistency;
 mod programs;
 mod replay;
+mod room;
 mod scenarios;
 mod shadow;
 mod silo;

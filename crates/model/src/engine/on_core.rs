@@ -205,10 +205,12 @@ impl<D: Design> OnCore<'_, D> {
     fn translate_slowly(&self, page: Page, known: Cycle) -> Cycle {
         loop {
             self.turn();
-            match self.machine().translate(self.core, page, known) {
-                Some(at) => return at,
-                None => self.park(Stall::LoadMiss),
+            if !self.machine().walk_waits(self.core, page)
+                && let Some(at) = self.machine().translate(self.core, page, known)
+            {
+                return at;
             }
+            self.park(Stall::LoadMiss);
         }
     }
 
@@ -223,7 +225,9 @@ impl<D: Design> OnCore<'_, D> {
             let page = Page::of(line);
             if let Some(at) = self.machine().translation(self.core, page, known) {
                 known = at;
-            } else if let Some(at) = self.machine().translate(self.core, page, known) {
+            } else if !self.machine().walk_waits(self.core, page)
+                && let Some(at) = self.machine().translate(self.core, page, known)
+            {
                 known = at;
             } else {
                 self.park(Stall::StoreBuffer);

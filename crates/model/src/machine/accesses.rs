@@ -24,9 +24,13 @@ impl<D: Design> Machine<D> {
     /// Whether an access has to wait because the controllers have no room for write-backs. The
     /// caller then parks the core.
     pub(crate) fn waits_for_room(&mut self, id: CoreId, line: Line, write: bool) -> bool {
-        self.below.memory.is_congested()
-            && self.below.caches.needs_others(id, line, write)
-            && self.below.memory.wait_if_congested(id)
+        if !self.below.memory.is_congested() {
+            return false;
+        }
+        let caches = &mut self.below.caches;
+        let evicts =
+            caches.needs_others(id, line, write) || D::L1_NEEDS_ROOM && !caches.is_near(id, line);
+        evicts && self.below.memory.wait_if_congested(id)
     }
 
     /// Counts a load, or a store, flush or fence.
@@ -317,7 +321,7 @@ impl<D: Design> Machine<D> {
             let log = line.address() >= self.below.shape.log_base;
             let class = if log { Class::Log } else { Class::HomeWriteBack };
             let line = self.locate(line);
-            self.below.send(at, Write::whole(line, data, class), notify);
+            self.below.send_evicted(at, Write::whole(line, data, class), notify);
         }
         at
     }

@@ -29,7 +29,7 @@ impl<D: Design> Machine<D> {
 
     /// Walks the page table for a page that the core's TLBs lack and whose number is known at
     /// `known`. Returns when the translation is there; if none, the caller parks the core and asks
-    /// again.
+    /// again. Before, it has waited for room for what the walk may evict ([`Machine::walk_waits`]).
     pub(crate) fn translate(&mut self, id: CoreId, page: Page, known: Cycle) -> Option<Cycle> {
         let now = self.cores[id].timing.clock();
         let front = self.cores[id].timing.front();
@@ -51,15 +51,24 @@ impl<D: Design> Machine<D> {
         }
     }
 
-    /// Reads the last level of the page table, through the core's caches; the upper levels are
-    /// assumed to be in the walker's own caches.
+    /// Whether a walk has to wait because the controllers have no room for write-backs. The caller
+    /// then parks the core.
+    pub(crate) fn walk_waits(&mut self, id: CoreId, page: Page) -> bool {
+        let line = self.design.page_table(page);
+        self.waits_for_room(id, line, false)
+    }
+
+    /// Reads the last level of the page table, through the core's caches and as one of its misses;
+    /// the upper levels are assumed to be in the walker's own caches.
     fn walk(&mut self, id: CoreId, page: Page, start: Cycle) -> Cycle {
         let line = self.design.page_table(page);
         self.counts.accesses.walks += 1;
         if self.below.caches.hit(id, line) {
             return self.arrived_by(line, start + self.below.shape.times.l1);
         }
-        self.fetch_from(id, line, false, start)
+        let (place, start) = self.cores[id].timing.miss_start(line, start);
+        let done = self.fetch_from(id, line, false, start);
+        self.cores[id].timing.miss(place, line, done)
     }
 
     /// Asks the design whether a core may store to a line whose address is translated at `known`.

@@ -14,14 +14,14 @@ impl<E: Copy> Memory<E> {
         self.designs_waiting += 1;
     }
 
-    /// Whether the write-backs that wait at some controller take all of its buffers for them.
+    /// Whether all buffers for write-backs of some controller are taken.
     #[inline]
     pub(crate) fn is_congested(&self) -> bool {
         self.controllers.iter().any(|controller| controller.backlog() >= self.writebacks)
     }
 
-    /// Whether the write-backs that wait at some controller take all of its buffers for them. If
-    /// so, the core waits there until [`Memory::unblocked`] or [`Memory::wait_beside`] returns it.
+    /// Whether all buffers for write-backs of some controller are taken. If so, the core waits
+    /// there until [`Memory::unblocked`] or [`Memory::wait_beside`] returns it.
     pub fn wait_if_congested(&mut self, core: CoreId) -> bool {
         for controller in &mut self.controllers {
             if controller.backlog() >= self.writebacks {
@@ -39,13 +39,18 @@ impl<E: Copy> Memory<E> {
         self.unblocked(index)
     }
 
-    /// Returns the cores that waited for room for write-backs and no longer have to.
+    /// Returns the cores that waited for room for write-backs and may look again: one for each
+    /// buffer that is free, those first that have waited longest. If nothing is on its way that
+    /// would free another buffer, it is all of them, since not every core takes one.
     pub fn unblocked(&mut self, index: usize) -> Vec<CoreId> {
         let controller = &mut self.controllers[index];
-        if controller.backlog() >= self.writebacks || controller.cores_waiting.is_empty() {
+        if controller.cores_waiting.is_empty() {
             return Vec::new();
         }
-        std::mem::take(&mut controller.cores_waiting)
+        let backlog = controller.backlog();
+        let room = if backlog == 0 { usize::MAX } else { self.writebacks.saturating_sub(backlog) };
+        let cores = room.min(controller.cores_waiting.len());
+        controller.cores_waiting.drain(..cores).collect()
     }
 
     /// Empties the slot of a write that the device took, so that there is room for another.
