@@ -22,6 +22,7 @@ use model::design::{
     Tx,
 };
 use model::image::{Image, PowerLoss};
+use model::params::Both;
 use model::units::{Cycle, LINE_BYTES, Line};
 
 mod cells;
@@ -34,18 +35,12 @@ use transactions::Transactions;
 
 use crate::kiln::Written;
 use crate::loc::window::Commit;
-use crate::loc::{Bearer, Drain, LocRules, pinned};
+use crate::loc::{Bearer, LocParams, LocRules, pinned};
 use crate::parts::{corners, overflow};
 
 model::params! {
-    /// What the slides leave open.
+    /// What the slides leave open of the last level.
     pub struct LocKilnParams {
-        /// As in `loc-wal`.
-        sd = 16 in 1..=32;
-        /// As in `loc-wal`.
-        drain: Drain = Half;
-        /// As in `loc-wal`.
-        bearer: Bearer = Carry;
         /// Lines of the last level that hold a version older than the newest there (ours: a quarter
         /// of the last level of the machine `loc`). One that finds no room goes to the overflow
         /// area.
@@ -135,6 +130,7 @@ impl LocKilnRules {
 
 /// The design.
 pub struct LocKiln {
+    window: LocParams,
     params: LocKilnParams,
     rules: LocKilnRules,
     shared: LocRules,
@@ -201,19 +197,20 @@ impl Design for LocKiln {
     )];
     const NEEDLESS_WITH: &'static [NeedlessWith] = &[pinned("carry_count"), pinned("rehome_pairs")];
     const REVOKES: bool = true;
-    type Params = LocKilnParams;
+    type Params = Both<LocParams, LocKilnParams>;
     type Rules = LocKilnRules;
     type Event = LocKilnEvent;
     type Library = Bare;
 
     fn new(setup: &Setup<'_, LocKiln>) -> LocKiln {
-        let Setup { params, rules, shape } = setup;
+        let Setup { params: Both { first: window, second: params }, rules, shape } = setup;
         let times = shape.times;
         LocKiln {
-            params: (*params).clone(),
+            window: window.clone(),
+            params: params.clone(),
             rules: (*rules).clone(),
             shared: rules.shared(),
-            commit: Commit { record: false, pin: params.bearer == Bearer::Pin },
+            commit: Commit { record: false, pin: window.bearer == Bearer::Pin },
             last: LastLevel::new(shape, params.overflow_lines),
             transactions: Transactions::new(shape.cores),
             walk: times.l1 + times.l2 + times.llc,
@@ -307,7 +304,7 @@ impl Design for LocKiln {
     }
 
     fn hardware(setup: &Setup<'_, LocKiln>) -> Vec<Structure> {
-        hardware(setup.params, setup.shape)
+        hardware(setup)
     }
 
     fn corner(trial: u64, _has_lives: bool) -> Corner {
@@ -323,11 +320,12 @@ impl Design for LocKiln {
 
 /// The last level and what stands beside it are of cells that keep their state; the levels above
 /// are not.
-fn hardware(params: &LocKilnParams, shape: &Shape) -> Vec<Structure> {
+fn hardware(setup: &Setup<'_, LocKiln>) -> Vec<Structure> {
+    let Setup { params: Both { first: LocParams { sd, .. }, second: params }, shape, .. } = setup;
     let config = &shape.config;
     let cores = u64::from(shape.cores);
     let private = cores * (config.l1d.size + config.l2.size) / LINE_BYTES;
-    let window = params.sd * cores;
+    let window = sd * cores;
     let cells = |name, bits, count| {
         Structure::new(name, bits, count, Elsewhere("last-level cache")).kept(KeptBy::Cells)
     };

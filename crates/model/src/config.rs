@@ -271,8 +271,8 @@ config! {
         /// Lines then arrive in orders that other latencies might have made, which no design may
         /// rely on: for crash tests, not for measuring.
         jitter "arrival_jitter" ["jitter"], Unit::Time, 0, 0..=MAX_TIME, "ours: none";
-        /// Evicted lines on their way to a controller, and writes that wait there, before misses wait
-        /// for them.
+        /// Evicted lines on their way to a controller, and writes that wait there, before misses
+        /// wait for them.
         writebacks "writeback_buffer_size" ["writebacks"], Unit::Count, 16, 1..=4096,
             "ours: stated nowhere; what 64 and 512 change is in docs/fidelity/decisions.md";
         /// What survives a power failure: `media` (what the cells hold), `adr` (what a controller

@@ -71,7 +71,7 @@ impl LocKiln {
     pub(super) fn take_place(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
         if self.has_place(tx.core) {
             let ended = &mut self.transactions.cores[tx.core].ended;
-            return Progress::Done(ended.knows_place(tx.at, self.params.sd));
+            return Progress::Done(ended.knows_place(tx.at, self.window.sd));
         }
         self.counts.window_full += 1;
         let end = match self.last.is_crowded() {
@@ -84,7 +84,7 @@ impl LocKiln {
     }
 
     fn has_place(&self, core: CoreId) -> bool {
-        self.transactions.cores[core].ended.not_durable() < self.params.sd
+        self.transactions.cores[core].ended.not_durable() < self.window.sd
             && !self.last.is_crowded()
     }
 
@@ -104,7 +104,7 @@ impl LocKiln {
     /// TxEnd: gives the transaction its place, and makes its lines versions.
     pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<LocKilnEvent>) -> Progress {
         let core = tx.core;
-        let speculative = self.params.sd > 1;
+        let speculative = self.window.sd > 1;
         self.transactions.cores[core].last = None;
         let mut lines = std::mem::take(&mut self.transactions.cores[core].lines);
         let stored = !lines.is_empty();
@@ -171,11 +171,11 @@ impl LocKiln {
 
     /// Drains everything that has ended, if half of a core's window has ended and is not drained.
     fn drain_if_half(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocKilnEvent>) {
-        if self.params.drain == Drain::Oldest {
+        if self.window.drain == Drain::Oldest {
             return;
         }
         let ended = &self.transactions.cores[core].ended;
-        if ended.stored_since(self.transactions.window.drained) >= self.params.sd / 2 {
+        if ended.stored_since(self.transactions.window.drained) >= self.window.sd / 2 {
             self.drain(self.transactions.window.next(), ready, below);
         }
     }
@@ -231,7 +231,7 @@ impl LocKiln {
         }
         for place in durable..end {
             let core = self.transactions.window.get(place).core;
-            self.transactions.cores[core].ended.one_is_durable(at, self.params.sd);
+            self.transactions.cores[core].ended.one_is_durable(at, self.window.sd);
         }
         self.counts.durable_at_once_max = self.counts.durable_at_once_max.max(end - durable);
         self.transactions.window.durable = end;
