@@ -18,8 +18,7 @@
 use model::design::Location::Elsewhere;
 use model::design::{
     Abort, Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind,
-    Fill, Gasp, Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Shape, Store, Structure,
-    Tx,
+    Fill, Gasp, Granularity, KeptBy, NeedlessWith, Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::Both;
