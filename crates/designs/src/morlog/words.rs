@@ -214,7 +214,8 @@ impl Words {
     /// Takes redo data out of `left` whose word is about to change in the first level or to leave
     /// it.
     pub fn take_left(&mut self, goes: impl Fn(Word) -> bool) -> VecDeque<Redo> {
-        if self.left.is_empty() {
+        // Nearly always there is none.
+        if !self.left.iter().any(|redo| goes(redo.word)) {
             return VecDeque::new();
         }
         let (gone, left) = self.left.drain(..).partition(|redo| goes(redo.word));
