@@ -4,7 +4,7 @@ use crate::agenda::Agenda;
 use crate::answers::Answers;
 use crate::caches::Caches;
 use crate::contents::View;
-use crate::controller::Notify;
+use crate::controller::{Notify, Way};
 use crate::device::Write;
 use crate::event::Event;
 use crate::hooks::Progress;
@@ -120,10 +120,12 @@ impl<E: Copy> Below<E> {
         self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
     }
 
-    /// Sends a line that had to make room in the caches ([`Memory::send_evicted`]).
+    /// Sends a line that had to make room in the caches. Until it is accepted it takes one of the
+    /// controller's buffers for write-backs.
     pub(crate) fn send_evicted(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
         self.note_sent(notify);
-        self.memory.send_evicted(at + self.shape.path, write, notify, &mut self.agenda);
+        let at = at + self.shape.path;
+        self.memory.send_by(Way::Evicted, at, (write, notify), &mut self.agenda);
     }
 
     fn note_sent(&mut self, notify: Notify<E>) {

@@ -210,23 +210,7 @@ impl<E: Copy> Memory<E> {
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) {
-        let at = self.follow(at, write.line);
-        self.launch(at, Sent { write, notify, way: Way::Caches, at, number: 0 }, agenda);
-    }
-
-    /// Sends a line that had to make room in the caches, as [`Memory::send`] does. Until it is
-    /// accepted it takes one of the controller's buffers for write-backs.
-    pub fn send_evicted(
-        &mut self,
-        at: Cycle,
-        write: Write,
-        notify: Notify<E>,
-        agenda: &mut Agenda<Event<E>>,
-    ) {
-        let at = self.follow(at, write.line);
-        let index = self.controller_of(write.line);
-        self.controllers[index].evicted += 1;
-        self.launch(at, Sent { write, notify, way: Way::Evicted, at, number: 0 }, agenda);
+        self.send_by(Way::Caches, at, (write, notify), agenda);
     }
 
     /// Sends a write over a design's own path, so that it reaches its controller at `at`.
@@ -237,15 +221,24 @@ impl<E: Copy> Memory<E> {
         notify: Notify<E>,
         agenda: &mut Agenda<Event<E>>,
     ) {
-        self.launch(at, Sent { write, notify, way: Way::Direct, at, number: 0 }, agenda);
+        self.send_by(Way::Direct, at, (write, notify), agenda);
     }
 
-    fn launch(&mut self, at: Cycle, mut sent: Sent<E>, agenda: &mut Agenda<Event<E>>) {
-        self.durable.prefetch(sent.write.line);
+    /// Sends a write on one of the ways to its controller, which it reaches at `at`; from the
+    /// caches not before an earlier write of the same line does.
+    pub(crate) fn send_by(
+        &mut self,
+        way: Way,
+        at: Cycle,
+        (write, notify): (Write, Notify<E>),
+        agenda: &mut Agenda<Event<E>>,
+    ) {
+        let at = if way == Way::Direct { at } else { self.follow(at, write.line) };
+        self.durable.prefetch(write.line);
         self.sent += 1;
-        sent.number = self.sent;
-        let controller = self.controller_of(sent.write.line);
-        let write = self.flights.insert(sent);
+        let controller = self.controller_of(write.line);
+        self.controllers[controller].evicted += usize::from(way == Way::Evicted);
+        let write = self.flights.insert(Sent { write, notify, way, at, number: self.sent });
         agenda.enter(at + self.frontend, Event::Arrive { controller, write });
     }
 
