@@ -330,7 +330,7 @@ _VANS = (
 )
 _XPLINE = f"{_IZRAELEVITZ}, {_YANG}: lines of 256 B"
 
-#: By machine and by probe (specs/models.md A1.2).
+#: By machine and by probe.
 PUBLISHED: Mapping[str, Mapping[str, Published]] = {
     "optane": {
         "pm-sequential": Published(169, _IZRAELEVITZ, is_from_memory=True),

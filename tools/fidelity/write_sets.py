@@ -147,7 +147,7 @@ TPCC = Grid(
         _written("`index=bplustree`", "workload.index=bplustree"),
         _written("`rows=lean index=array rollback=0`", LEAN),
         _written("the same, `stock_counts=apart`", f"{LEAN} workload.stock_counts=apart"),
-        ("expected (specs, from the standard's rows)", "", "25 to 40", ""),
+        ("reckoned from the rows of the standard", "", "25 to 40", ""),
         ("HOOP", "", "", "10 to 35"),
         (
             "Silo, after ignorance and merging, each of its workloads",

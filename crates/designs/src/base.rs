@@ -1,5 +1,5 @@
 //! Base: plain hardware undo+redo logging, the denominator of Silo's evaluation (HPCA 2023,
-//! figures 11 and 12; specs/logging.md section 2).
+//! figures 11 and 12).
 //!
 //! Every store makes a record, and writes its line back behind the record. A commit waits until all
 //! of these records and lines are accepted, and then for its own record. How the papers' Base works
@@ -32,9 +32,9 @@ const PADDED: usize = 31;
 model::params! {
     /// What the papers leave open of Base.
     pub struct BaseParams {
-        /// When the lines of a transaction are written back (specs/logging.md section 2).
+        /// When the lines of a transaction are written back (ours; the papers do not say).
         flush_mode: FlushMode = PerStore;
-        /// Lines of the volatile log buffer, two records each (ours: small, as the spec says).
+        /// Lines of the volatile log buffer, two records each (ours: a small FIFO).
         log_buffer = 4 in 1..=4096, tight [8, 2];
         /// Lines of the log ring of all cores; 0: as many as `pm.log_size` has room for.
         log_lines = 0 in 0..=16_777_216, tight [24, 48, 160, 8, 48, 160];

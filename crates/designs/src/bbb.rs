@@ -4,11 +4,11 @@
 //! battery.
 //!
 //! A line is in one buffer at most: it moves when another core stores to it. Buffers drain in the
-//! background from a threshold on. Dirty lines that leave the caches are dropped. The rules are
-//! those of specs/ordering.md section 10.1, but for two whose absence no campaign could notice
-//! here: an eviction that is not dropped writes bytes that survive already, and a fill that misses
-//! an entry has the newest bytes all the same, since the caches of the simulator hold no bytes.
-//! Sizes are from memory of the paper.
+//! background from a threshold on. Dirty lines that leave the caches are dropped. Two rules of such
+//! buffers are no switches, since no campaign could notice their absence here: an eviction that is
+//! not dropped writes bytes that survive already, and a fill that misses an entry has the newest
+//! bytes all the same, since the caches of the simulator hold no bytes. Sizes are from memory of
+//! the paper (HPCA 2021).
 
 use std::collections::VecDeque;
 

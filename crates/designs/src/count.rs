@@ -1,7 +1,7 @@
 //! A software redo log that commits by counting: at commit a transaction's stores are logged, each
 //! entry with the number of entries, and the transaction has committed when all of them are
-//! durable. There is no commit record, and so no fence between the entries and a record
-//! (specs/ordering.md section 1, REDO-cksum; the count is that of LOC's eager commit, section 12).
+//! durable. There is no commit record, and so no fence between the entries and a record (the count
+//! is that of LOC's eager commit, ICCD 2014; in software it is ours).
 //!
 //! ```text
 //! a core's log:  word 0          the mark: the number of the last transaction whose stores are all

@@ -8,7 +8,7 @@
 //! fence. Dirty lines that leave the caches are dropped: the buffers are the only writers of
 //! persistent memory.
 //!
-//! The rules are those of specs/ordering.md section 6. Ours are `dsync`, which waits until a core's
+//! The rules are those of the paper (MICRO 2016). Ours are `dsync`, which waits until a core's
 //! stores are durable (the paper has no such instruction), and the protocol of several controllers.
 //! No hook tells a design of requests for volatile lines, so the filters know accesses to
 //! persistent memory alone, where the paper's know all.
@@ -62,7 +62,7 @@ model::choices! {
 }
 
 model::rules! {
-    /// What keeps the order of stores (specs/ordering.md sections 6 and 16).
+    /// What keeps the order of stores (MICRO'16; a dsync and several controllers are ours).
     pub struct DpoRules {
         /// A fence is an entry of the buffer.
         fence_is_an_entry,

@@ -29,7 +29,7 @@ use crate::parts::rules::{LogRules, ScanRules};
 use crate::parts::scan::{self, Scan};
 
 model::params! {
-    /// The sizes of the paper (from memory: specs/logging.md section 14).
+    /// The sizes of the paper (HPCA'18, from memory).
     pub struct FwbParams {
         /// Lines of the volatile log buffer (15 lines, 964 B, from memory).
         log_buffer = 15 in 1..=4096, tight [8, 2];
@@ -37,7 +37,7 @@ model::params! {
         /// default as in the paper.
         log_lines = 0 in 0..=16_777_216, tight [24, 48, 160, 8, 48, 160];
         /// Cycles from scan to scan; 0: half the time in which the memory's banks can fill the ring
-        /// (specs/logging.md section 3).
+        /// (HPCA'18).
         period = 0 in 0..=1_000_000_000_000;
         /// Lines of a scan that are under way at a time; 0: as many as the controllers have buffers
         /// for, each `controller.writeback_buffer_size` (docs/fidelity/decisions.md has what it

@@ -8,8 +8,9 @@
 //! acknowledged. Dirty lines that leave the caches are dropped: the buffers are the only writers of
 //! persistent memory.
 //!
-//! The rules that the paper's public text leaves open are those of specs/ordering.md section 7;
-//! each is a switch of [`HopsRules`].
+//! Where the paper's public text is silent, the rules are those of the simulator that its authors'
+//! group published later (ASAP, github.com/multifacet/ASAP), or ours; each is a switch of
+//! [`HopsRules`].
 
 use model::controller::Notify;
 use model::design::Location::{AtCore, Elsewhere};
@@ -94,7 +95,7 @@ model::choices! {
 }
 
 model::rules! {
-    /// What keeps the order of stores (specs/ordering.md sections 7 and 16).
+    /// What keeps the order of stores (ASPLOS'17, ASAP's simulator, and ours).
     pub struct HopsRules {
         /// An ofence opens a new epoch.
         ofence_opens_epoch,

@@ -11,8 +11,8 @@
 //! Recovery replays nothing. It drops what the last level holds of transactions that did not
 //! commit, and copies lines of the others from the overflow area.
 //!
-//! The rules are those of specs/ordering.md section 14. What the paper is silent about, as far as
-//! is known here, is decided in docs/fidelity/decisions.md.
+//! The paper is known here from notes on it (MICRO 2013). What they are silent about is decided in
+//! docs/fidelity/decisions.md.
 
 use model::design::Location::Elsewhere;
 use model::design::{
@@ -43,7 +43,7 @@ model::params! {
         /// Cycles from one line that a commit cleans to the next (ours: one a cycle).
         flush_interval = 1 in 1..=4096;
         /// When the committed version of a line is written to memory: when a newer one reaches the
-        /// last level (specs/ordering.md 14.2), or when a transaction first stores to the line
+        /// last level (MICRO'13), or when a transaction first stores to the line
         /// (ours: as early as it can be known); or never, since another way of its set keeps it
         /// until the newer one is committed.
         write_out: WriteOut = Arrival;
@@ -71,7 +71,7 @@ model::choices! {
 }
 
 model::rules! {
-    /// What keeps Kiln right (specs/ordering.md section 14).
+    /// What keeps Kiln right (MICRO'13 as far as it is known here, and ours).
     pub struct KilnRules {
         /// A pending line keeps its TxID when it comes down to the last level.
         tag_what_comes_down,

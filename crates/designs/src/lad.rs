@@ -9,11 +9,11 @@
 //! recorded it. If a queue is full of speculative entries, and only then, the old data of the
 //! oldest entry are logged, and its line is written in place.
 //!
-//! One rule that specs/logging.md section 5 adds is no rule here: that loads are answered from
-//! speculative entries. The machine computes with the newest bytes, wherever they lie, and a design
-//! only says when a load has them ([`Memory::reserve`]). A load that misses an entry would read old
-//! bytes, which no part of the machine can hand to a program. Switched off, the rule would move
-//! cycles, and no power failure could show it.
+//! That loads are answered from speculative entries is no rule here. The machine computes with the
+//! newest bytes, wherever they lie, and a design only says when a load has them
+//! ([`Memory::reserve`]). A load that misses an entry would read old bytes, which no part of the
+//! machine can hand to a program. Switched off, the rule would move cycles, and no power failure
+//! could show it.
 //!
 //! [`Memory::reserve`]: model::memory::Memory::reserve
 
@@ -53,7 +53,7 @@ model::params! {
 }
 
 model::rules! {
-    /// What keeps LAD right (specs/logging.md section 5).
+    /// What keeps LAD right (LAD, MICRO'19, as far as it is known here, and ours).
     pub struct LadRules {
         /// A line of a running transaction that leaves the first level goes to its controller with
         /// the transaction's number.

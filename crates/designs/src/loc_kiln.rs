@@ -13,7 +13,8 @@
 //! up to it are committed without being counted, and only their lines may lose their TxIDs and
 //! leave. A line of a later transaction that has to leave goes to the overflow area in memory.
 //!
-//! The slides say that LOC and Kiln combine; how they do follows specs/ordering.md section 14.4.
+//! The slides say that LOC and Kiln combine, and no more; how they do is ours
+//! (docs/fidelity/decisions.md).
 
 use model::design::Location::Elsewhere;
 use model::design::{
@@ -60,7 +61,7 @@ model::params! {
 }
 
 model::rules! {
-    /// What keeps LOC over Kiln right (specs/ordering.md sections 13 and 14.4).
+    /// What keeps LOC over Kiln right (ours).
     pub struct LocKilnRules {
         /// A line of a running transaction goes to the overflow area when it leaves the caches.
         running_to_overflow,

@@ -42,7 +42,7 @@ use words::{Stored, Words};
 pub use schemes::{DelayPersistence, Synchronous};
 
 model::params! {
-    /// The sizes of the paper (from memory: specs/logging.md sections 4 and 14).
+    /// The sizes of the paper (HPCA'20, from memory).
     pub struct MorlogParams {
         /// Entries of a core's undo+redo buffer (16, from memory).
         ur_entries = 16 in 1..=4096, tight [8, 2];
@@ -52,7 +52,7 @@ model::params! {
         /// line takes through the caches to a controller, the paper's limit.
         age = 0 in 0..=1_000_000;
         /// What leaves the undo+redo buffer: both data (a), or undo data while the redo data move
-        /// to the redo buffer (b). The sources differ (specs/logging.md section 4).
+        /// to the redo buffer (b). Notes on the paper differ.
         variant: Variant = BothData;
         /// Whether records have only the bytes that changed, and none if none did (the data
         /// compression of SLDE; its patterns are left out).
@@ -60,7 +60,7 @@ model::params! {
         /// Lines of the log ring of all cores; 0: as many as `pm.log_size` has room for.
         log_lines = 0 in 0..=16_777_216, tight [24, 48, 160, 8, 48, 160];
         /// Cycles from scan to scan; 0: half the time in which the memory's banks can fill the ring
-        /// (specs/logging.md section 3).
+        /// (FWB, HPCA'18).
         period = 0 in 0..=1_000_000_000_000;
         /// Lines of a scan that are under way at a time; 0: as many as the controllers have buffers
         /// for, each `controller.writeback_buffer_size` (docs/fidelity/decisions.md has what it
@@ -105,8 +105,7 @@ model::params! {
 }
 
 model::rules! {
-    /// What keeps MorLog right beside the rules of its log and of the scan (specs/logging.md
-    /// section 4).
+    /// What keeps MorLog right beside the rules of its log and of the scan (HPCA'20, and ours).
     pub struct MorlogRules {
         /// The commit record follows the transaction's undo+redo entries.
         undo_before_commit,

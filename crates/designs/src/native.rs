@@ -1,7 +1,7 @@
 //! Native: no logging, no persistence. What a program costs on the machine as it is.
 //!
-//! The lower bound that some papers divide by (specs/ordering.md, NATIVE). After a power failure
-//! persistent memory holds whatever the caches happened to evict.
+//! The lower bound that some papers divide by (LOC, ICCD 2014; Kiln, MICRO 2013). After a power
+//! failure persistent memory holds whatever the caches happened to evict.
 
 use model::design::{Bare, Card, Design, Durability, Granularity, Needs, NoParams, NoRules, Setup};
 

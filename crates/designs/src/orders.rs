@@ -66,8 +66,8 @@ pub(crate) fn flush_to<E: Copy>(
 }
 
 /// x86: `clwb` (or `clflushopt`, or `clflush`, which waits by itself) writes a line back, and
-/// `sfence` waits until every such line has been accepted by a controller (specs/ordering.md
-/// section 3).
+/// `sfence` waits until every such line has been accepted by a controller (Intel's manual, and
+/// ADR).
 pub struct X86 {
     rules: X86Rules,
 }
@@ -116,7 +116,7 @@ impl Design for X86 {
 /// Caches that survive (eADR): a store is durable when it is visible, and x86 makes stores visible
 /// in order, so there is nothing to flush and nothing to wait for. Stores past the caches are the
 /// exception: write-combining buffers are lost, and a fence waits until what they held has been
-/// accepted (specs/ordering.md section 10.2).
+/// accepted (ours).
 pub struct Eadr {
     rules: EadrRules,
 }
@@ -167,7 +167,7 @@ impl Design for Eadr {
 }
 
 /// No ordering: flushes and fences are free and do nothing. The denominator that keeps a log's
-/// stores and none of its waiting (specs/ordering.md section 3, IDEAL); not crash consistent.
+/// stores and none of its waiting (HOPS's "ideal", ASPLOS'17); not crash consistent.
 pub struct Ideal;
 
 impl Design for Ideal {

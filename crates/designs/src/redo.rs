@@ -1,6 +1,6 @@
 //! A software redo log: a transaction's stores go to a volatile write set; at commit they are
-//! logged, then a record commits them, and only then they go to their places
-//! (specs/ordering.md section 1, REDO).
+//! logged, then a record commits them, and only then they go to their places (Mnemosyne, ASPLOS
+//! 2011, logs in this order).
 //!
 //! ```text
 //! a core's log:  word 0           the record: the number of the last committed transaction

@@ -10,7 +10,8 @@
 //!
 //! DHTM aborts a transaction when a line of it leaves the last level. Nothing aborts here: the line
 //! is dropped, since its new words are in the log buffer or the log, and they are read from there
-//! when the line is needed again or written back (specs/remapping.md 2.2 leaves this to us).
+//! when the line is needed again or written back (ours; SSP's paper has the log without DHTM's
+//! transactions and does not say).
 
 use std::collections::VecDeque;
 
@@ -53,7 +54,7 @@ model::choices! {
 }
 
 model::rules! {
-    /// What keeps the log right (specs/remapping.md section 2.2).
+    /// What keeps the log right (DHTM, ISCA'18, as SSP, MICRO'19 section 5.1, uses it, and ours).
     pub struct RedoLogRules {
         /// A line that an uncommitted transaction stored to does not reach its place in memory.
         hold_uncommitted,

@@ -1,7 +1,7 @@
-//! Conventional shadow paging, which SSP starts from (specs/remapping.md section 6.2): the first
-//! store of a transaction to a page gives its core a shadow of it, a copy in another frame, and the
-//! core's stores go there. A commit writes the shadows' lines and then journals, for each page, the
-//! frame that it lies in from then on. There is no paper of its own; it is the upper bound of what
+//! Conventional shadow paging, which SSP starts from (MICRO 2019, section 2.3): the first store of
+//! a transaction to a page gives its core a shadow of it, a copy in another frame, and the core's
+//! stores go there. A commit writes the shadows' lines and then journals, for each page, the frame
+//! that it lies in from then on. There is no paper of its own; it is the upper bound of what
 //! copying costs, 64 lines for each page.
 //!
 //! ```text
@@ -55,11 +55,11 @@ model::params! {
         /// extra pages on its machine).
         shadow_frames = 1024 in 1..=65_536, tight [2, 1, 40, 3, 5, 40];
         /// What is copied before the first store to a page: all of it, or nothing, and what was not
-        /// stored to at the commit (specs/remapping.md 6.2: `lazy_copy`).
+        /// stored to at the commit (ours).
         copy: Copying = Eager;
         /// Cycles of making other cores forget the old frames of a commit's pages, before it is
-        /// acknowledged, if one of their TLBs has one (SSP, MICRO'19: thousands of cycles;
-        /// specs/remapping.md 6.2: from 4,000).
+        /// acknowledged, if one of their TLBs has one (SSP, MICRO'19: thousands of cycles; 4,000
+        /// is ours).
         shootdown = 4000 in 0..=1_000_000, tight [0, 4000];
         /// Lines of the journal's ring (ours: 256 KiB, as SSP's here).
         journal_lines = 4096 in 20..=65_536, tight [20];

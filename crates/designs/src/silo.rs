@@ -5,8 +5,7 @@
 //! data in place, and the logs never reach memory unless the buffer overflows or the power fails:
 //! the log is the data.
 //!
-//! The rules that the paper's public material leaves open are those of specs/logging.md section
-//! 1.6; each is a switch of [`SiloRules`].
+//! What the paper's public material leaves open is ours; each rule is a switch of [`SiloRules`].
 
 use std::collections::VecDeque;
 
@@ -48,7 +47,7 @@ model::params! {
         /// Cycles of an access to the log buffer.
         buffer_latency = 8 in 1..=4096;
         /// Cycles between two words that the log controller takes from a buffer to update them in
-        /// place (ours: one access at the paper's latency, specs/logging.md 1.9. A longer latency
+        /// place (ours: one access at the paper's latency. A longer latency
         /// makes it no slower, since the paper finds no more than 3.3 % at 128 cycles).
         update_interval = 8 in 1..=4096;
         /// Logs under way from a core to its buffer before its stores wait (ours: as many as a
@@ -74,7 +73,7 @@ model::choices! {
 }
 
 model::rules! {
-    /// What keeps Silo right (specs/logging.md section 1.6).
+    /// What keeps Silo right (HPCA'23 as far as it is public, and ours).
     pub struct SiloRules {
         /// Merging a log clears its flush-bit: what an eviction carried was an older value.
         flush_bit_reset_on_merge,

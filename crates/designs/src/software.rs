@@ -310,9 +310,8 @@ pairings! {
 }
 
 /// HOPS as its paper uses it. The recipe that the paper gives for existing programs is an ofence
-/// between a log entry and its store and a dfence at the commit, which is an undo log
-/// (specs/ordering.md section 7.4). The 5 to 50 epochs of a transaction in the paper's insights are
-/// those of such a log.
+/// between a log entry and its store and a dfence at the commit, which is an undo log. The 5 to 50
+/// epochs of a transaction in the paper's insights are those of such a log.
 pub struct HopsPaper;
 
 impl Pairing for HopsPaper {

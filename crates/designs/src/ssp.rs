@@ -13,7 +13,7 @@
 //! background   checkpoint.rs, consolidation.rs
 //! ```
 //!
-//! What the paper leaves open, or says in two ways, follows specs/remapping.md section 1; each such
+//! What the paper leaves open, or says in two ways, is ours (docs/fidelity/decisions.md); each such
 //! choice is a parameter or a rule here.
 
 use std::collections::VecDeque;
@@ -83,12 +83,11 @@ model::params! {
         /// What happens to a line of the journal that a commit does not fill: it is left, or
         /// written again with the next group; or commits that come while a group is being written
         /// wait for its end or until they fill a line, and are one group then, whose last line is
-        /// left (ours: `pad`; specs/remapping.md 1.4 has all three).
+        /// left (ours, all three; the paper says that a commit flushes its records).
         journal: Unfilled = Pad;
         /// How recovery knows that all records of a group are there: by one more record with a
         /// checksum, or by a count in the last line's own records, each line with a checksum, for
-        /// which `journal` must not be `rewrite` (ours; the paper says nothing of it:
-        /// specs/remapping.md 1.4).
+        /// which `journal` must not be `rewrite` (ours; the paper says nothing of it).
         complete: Complete = CommitRecord;
         /// When the journal has the record of a consolidation: with a commit or with others in one
         /// line, unless a core waits for the page or lacks a slot, or at once and in a line of its
@@ -142,7 +141,7 @@ model::choices! {
 }
 
 model::rules! {
-    /// What keeps it right (specs/remapping.md sections 1.2 to 1.7).
+    /// What keeps it right (SSP, MICRO'19 sections 3 and 4, and ours where these are silent).
     pub struct SspRules {
         /// The first store of a transaction to a line makes its other copy the current one.
         remap_first_store,

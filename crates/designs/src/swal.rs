@@ -1,7 +1,7 @@
 //! A software write-ahead log by blocks, S-WAL of the LOC slides. A transaction's stores go to
 //! copies of the lines in volatile memory. At commit these blocks and their headers are copied to
 //! the log and flushed, and then a record is written and flushed. Only then the lines are stored to
-//! and flushed, and the log is truncated (specs/ordering.md section 12).
+//! and flushed, and the log is truncated (the order of the flushes is ours).
 //!
 //! ```text
 //! a core's log:  word 0     the record: the number of the last committed transaction

@@ -1,6 +1,6 @@
 //! A software undo log: before a line is first stored to in a transaction, its old bytes are
 //! logged and ordered before the store; at commit the lines are flushed, and then a mark ends the
-//! transaction (specs/ordering.md section 1, UNDO-inc).
+//! transaction (PMDK's libpmemobj logs in this order).
 //!
 //! ```text
 //! a core's log:  line 0       the mark: the number of the last transaction that ended

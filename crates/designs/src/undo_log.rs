@@ -8,8 +8,8 @@
 //! ```
 //!
 //! An entry counts if its checksum is right for the position at which it lies, and all before it
-//! do. The mark thus drops every entry of the transactions before it at once. What the paper
-//! leaves open follows specs/remapping.md 2.1: an entry is persisted alone and takes two lines.
+//! do. The mark thus drops every entry of the transactions before it at once. The paper leaves open
+//! how an entry lies in memory. Here it is persisted alone and takes two lines (ours).
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,8 @@ model::params! {
 }
 
 model::rules! {
-    /// What keeps the log right (specs/remapping.md section 2.1).
+    /// What keeps the log right (SSP, MICRO'19 section 5.1, for the blocking store; the rest is
+    /// ours).
     pub struct UndoLogRules {
         /// A store that makes an entry blocks until the entry is durable.
         block_until_entry_is_durable,

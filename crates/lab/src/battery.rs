@@ -1,11 +1,10 @@
 //! The batteries that designs need: what their declared structures must be able to write to memory
 //! when the power fails, what energy that takes, and how large a store of it is.
 //!
-//! The model is BBB's (Alshboul et al., HPCA 2021), as Silo's evaluation uses it (specs/logging.md
-//! 1.10): a byte costs a constant that depends on whether it starts at a core, from where it passes
-//! every level; reading it out of SRAM (1 pJ) is left out. A store of energy has the shape of a
-//! cube, whose face is the area. Caches are charged for the share of them that is dirty, and
-//! everything else for all of it.
+//! The model is BBB's (Alshboul et al., HPCA 2021), as Silo's evaluation uses it: a byte costs a
+//! constant that depends on whether it starts at a core, from where it passes every level; reading
+//! it out of SRAM (1 pJ) is left out. A store of energy has the shape of a cube, whose face is the
+//! area. Caches are charged for the share of them that is dirty, and everything else for all of it.
 
 use model::card::{KeptBy, Location, Structure};
 use model::config::Energy;
@@ -199,8 +198,8 @@ mod tests {
         assert_ne!(rounds_to(found.energy_uj, published.energy_uj), but_energy, "{found:?}");
     }
 
-    /// specs/logging.md 1.10: 17 of 18 published cells come out by rounding. The exception is the
-    /// energy of Silo, 61.08 uJ, which is printed as 62.
+    /// Of Silo's 18 published cells (HPCA'23) 17 come out by rounding. The exception is the energy
+    /// of Silo, 61.08 uJ, which is printed as 62.
     #[test]
     fn the_published_table_comes_out() {
         let energy = Config::default().energy;

@@ -31,7 +31,8 @@ pub use run::{Found, run};
 /// The most threads of a test, and cores of a program: as many as the machine `tiny` has cores.
 const THREADS_MAX: u8 = 4;
 
-/// The tests that come with the simulator: the table of specs/ordering.md section 2, and four more.
+/// The tests that come with the simulator (ours, after the persistency models of Pelley, Chen and
+/// Wenisch, ISCA'14).
 pub const TESTS: &[(&str, &str)] = &[
     ("two_stores.litmus", include_str!("../litmus/two_stores.litmus")),
     ("order_between.litmus", include_str!("../litmus/order_between.litmus")),

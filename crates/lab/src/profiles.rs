@@ -18,14 +18,14 @@ pub struct Profile {
     pub source: &'static str,
 }
 
-const SSP: &str = "MICRO'19 Table 3; specs/workloads.md section 2";
-const LOGGING: &str = "Li, Ogleari and Zhao, Figure 1; specs/ordering.md section 15";
+const SSP: &str = "SSP, MICRO'19 Table 3";
+const LOGGING: &str = "Li, Ogleari and Zhao, Figure 1";
 
 const HOT: (&str, &str) = ("distribution", "hot");
 const VALUE: (&str, &str) = ("value", "8");
 /// As Mnemosyne and PMDK have them, the allocator's metadata in persistent memory, and a number of
-/// items (ours, after specs/workloads.md 2.3: without them the red-black tree and the hash table
-/// write half the lines that the paper counts).
+/// items (ours: without them the red-black tree and the hash table write half the lines that the
+/// paper counts).
 const META: (&str, &str) = ("alloc_meta", "logged");
 const COUNT: (&str, &str) = ("count", "stored");
 /// Leaves of 50 to 100 items: 12 lines for an update (ours: the paper gives no fan-out).

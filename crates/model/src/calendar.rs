@@ -3,7 +3,7 @@
 /// The busy time of one resource (a bank, a bus), as disjoint intervals in order.
 ///
 /// A request that is stamped in the future leaves the time before it free for others. With a
-/// single next-free time it would delay all other requests (specs/models.md A6).
+/// single next-free time it would delay all other requests.
 #[derive(Clone, Debug, Default)]
 pub struct Calendar {
     /// The latest interval, which is most often the only one. It is empty if there is none.

@@ -131,7 +131,7 @@ config! {
         /// The kind of core: an out-of-order window, or in order with a store buffer.
         model: CoreModel "model" [], Unit::Choice(CoreModel::NAMES),
             CoreModel::Window, CoreModel::LIMITS,
-            "ours: the window core keeps ratios, specs/models.md A6";
+            "ours: a window keeps ratios between designs that in-order cores lose (docs/model.md)";
         /// The most cores that a run may use.
         cores_max "cores_max" ["cores"], Unit::Count, CORES_MAX, 1..=CORES_MAX,
             "ours: the directory has 64 bits";
@@ -165,7 +165,7 @@ config! {
         /// Whether `clwb` leaves the line in the caches, or drops it like `clflushopt`: to the
         /// manual that is a hint, and the first server parts with the instruction dropped it.
         clwb_retains: Switch "clwb_retains" [], Unit::Choice(Switch::NAMES),
-            Switch::Yes, Switch::LIMITS, "ours: what the instruction is for; specs/ordering.md 3";
+            Switch::Yes, Switch::LIMITS, "ours: what the instruction is for";
         /// Outstanding misses of a core.
         mshrs "mshrs" [], Unit::Count, 16, 1..=64, "ours: gem5's O3 default is in this range";
         /// Flushes of a core that are on their way at a time, each until its answer is back.
@@ -176,7 +176,7 @@ config! {
             "ours: 4 to 10 on x86 cores of the last decade";
         /// Cycles by which a core may lead the others on private hits.
         quantum "quantum" [], Unit::Count, 1000, 0..=1_000_000,
-            "ours: specs/models.md A6, error at most 0.2 %";
+            "ours: the error is at most 0.2 % (docs/model.md)";
         /// Stores and transaction borders of a thread after which it moves to a core that is idle;
         /// 0: threads stay. The machine then has one core more than programs.
         migrate "migrate" [], Unit::Count, 0, 0..=1_000_000,
@@ -251,7 +251,7 @@ config! {
             64, 1..=4096, "gem5 NVM interface: 64";
         /// Entries of the write-pending queue (WPQ), one line each.
         wpq "write_buffer_size" ["wpq", "wpq_entries", "WriteQueueSize"], Unit::Count,
-            64, 1..=4096, "convention of the literature, specs/models.md 0.4";
+            64, 1..=4096, "convention of the literature; `optane` has 4";
         /// Share of the WPQ at which writes are drained before reads.
         high "write_high_thresh_perc" ["HighWaterMark"], Unit::Percent, 85, 1..=100, "gem5: 85 %";
         /// Share of the WPQ at which reads come first again.
@@ -370,7 +370,7 @@ config! {
             "BBB: 11.228 nJ/B";
         /// Share of a cache that is dirty when the power fails, where caches survive.
         dirty "dirty_share" [], Unit::Percent, 45, 0..=100,
-            "HPCA'23, eADR's row of the battery table: 45 % (specs/logging.md 1.10)";
+            "HPCA'23, eADR's row of the battery table: its energy is that of 45 %";
         /// Energy in a volume of supercapacitor.
         supercap "supercap_density" [], Unit::EnergyDensity, 100, 1..=1_000_000_000,
             "BBB: 1e-4 Wh/cm3, from memory";

@@ -6,12 +6,12 @@
 //! persistent memory between two of them, its log included; where it stored nothing there is none.
 //! A hardware design executes no fences, so it has no epochs.
 //!
-//! An epoch is a *singleton* if it stores to one line. It *depends* on the epoch that ended last
-//! of those that stored to one of its lines, if that was at most [`WINDOW_PS`] before its own end.
-//! If it has several lines, it may depend on epochs of its own core and of others. That is what
-//! WHISPER reports of its applications (specs/ordering.md, headline numbers), and how its analysis
-//! counts (github.com/snalli/eliza, cross_thd_dep_memopt.py, where 50 us are the window
-//! preferred). Dependences through loads are not counted.
+//! An epoch is a *singleton* if it stores to one line. It *depends* on the epoch that ended last of
+//! those that stored to one of its lines, if that was at most [`WINDOW_PS`] before its own end. If
+//! it has several lines, it may depend on epochs of its own core and of others. That is what
+//! WHISPER reports of its applications (ASPLOS 2017, abstract), and how its analysis counts
+//! (github.com/snalli/eliza, cross_thd_dep_memopt.py, where 50 us are the window preferred).
+//! Dependences through loads are not counted.
 //!
 //! `pm_stores` and `dram_stores` are stores that cores execute here. A program has nothing but its
 //! locks in volatile memory here, so their ratio is not WHISPER's share of writes that go to

@@ -1,5 +1,6 @@
 //! What order of stores hardware promises, and whether what a power failure left keeps it: every
-//! store of a run, with the stores that must be durable before it (specs/ordering.md section 2).
+//! store of a run, with the stores that must be durable before it (Pelley, Chen and Wenisch, ISCA
+//! 2014, for the models; what is recorded of a run is ours).
 //!
 //! An image is right if there is a set of stores that holds, with each of its members, all that
 //! must come before it, and everything that a fence has reported durable; and each word of the

@@ -47,7 +47,7 @@ impl Declared for Array {
     const ABOUT: About = About {
         name: "array",
         summary: "an array: swap two elements",
-        source: "NV-Heaps-11 (SPS), SSP-19, Silo-23; specs/workloads.md section 1",
+        source: "NV-Heaps-11 (SPS), SSP-19, Silo-23",
         file: file!(),
         shared: false,
     };

@@ -33,7 +33,7 @@ keyed_params! {
     /// Parameters of `bplustree`.
     pub struct BPlusTreeParams {
         /// The most items of a leaf and children of an inner node; an odd number is rounded down to
-        /// an even one (SSP's profile in specs/workloads.md: 64 to 100).
+        /// an even one (ours; 64 to 100 come near the write sets of SSP, MICRO'19 table 3).
         order = 64 in 4..=256;
         /// Whether a delete merges nodes that become less than half full (merge), or leaves them,
         /// even empty (lazy).
@@ -62,7 +62,7 @@ impl Structure for Map {
     const ABOUT: About = About {
         name: "bplustree",
         summary: "a B+-tree with linked leaves: search a key, delete it if found, else insert it",
-        source: "LOC-14, SSP-19, NV-Heaps-11; specs/workloads.md sections 1 and 2",
+        source: "LOC-14, SSP-19, NV-Heaps-11",
         file: file!(),
         shared: false,
     };

@@ -27,7 +27,7 @@ keyed_params! {
     /// Parameters of `btree`.
     pub struct BTreeParams {
         /// The most children of a node; an odd number is rounded down to an even one (PMDK's
-        /// btree_map: 8; SSP's profile in specs/workloads.md: 64 to 100).
+        /// btree_map: 8; 64 to 100 come near the write sets of SSP, MICRO'19 table 3).
         order = 8 in 4..=128;
     }
 }
@@ -44,7 +44,7 @@ impl Structure for Tree {
     const ABOUT: About = About {
         name: "btree",
         summary: "a B-tree: search a key, delete it if found, else insert it",
-        source: "NV-Heaps-11 and after; specs/workloads.md section 1; the algorithms of CLRS",
+        source: "NV-Heaps-11 and after; the algorithms of CLRS",
         file: file!(),
         shared: false,
     };

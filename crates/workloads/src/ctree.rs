@@ -46,7 +46,7 @@ impl Map for Tree {
     const ABOUT: About = About {
         name: "ctree",
         summary: "a crit-bit tree (WHISPER): insert a random key",
-        source: "WHISPER-17, PMDK's ctree_map under pmembench; specs/workloads.md section 5",
+        source: "WHISPER-17, PMDK's ctree_map under pmembench",
         file: file!(),
         shared: true,
     };

@@ -112,7 +112,7 @@ impl Declared for Echo {
     const ABOUT: About = About {
         name: "echo",
         summary: "a key-value store with versions (WHISPER): merge a batch of puts",
-        source: "WHISPER-17; Bailey et al., INFLOW 2013; specs/workloads.md section 5",
+        source: "WHISPER-17; Bailey et al., INFLOW 2013",
         file: file!(),
         shared: true,
     };

@@ -166,7 +166,7 @@ impl Structure for Table {
     const ABOUT: About = About {
         name: "hash",
         summary: "a hash table with chains: search a key, delete it if found, else insert it",
-        source: "NV-Heaps-11 and after; specs/workloads.md section 1",
+        source: "NV-Heaps-11 and after",
         file: file!(),
         shared: false,
     };

@@ -91,7 +91,7 @@ impl Map for Table {
     const ABOUT: About = About {
         name: "hashmap",
         summary: "a hash table that grows (WHISPER): insert a random key",
-        source: "WHISPER-17, PMDK's hashmap_tx under pmembench; specs/workloads.md section 5",
+        source: "WHISPER-17, PMDK's hashmap_tx under pmembench",
         file: file!(),
         shared: true,
     };

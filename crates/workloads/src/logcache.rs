@@ -145,7 +145,7 @@ impl Declared for LogCache {
     const ABOUT: About = About {
         name: "logcache",
         summary: "a log, cached or not: append, fence, store to an array",
-        source: "Li, Ogleari and Zhao, Figure 1; specs/ordering.md section 15",
+        source: "Li, Ogleari and Zhao, Figure 1",
         file: file!(),
         shared: false,
     };

@@ -8,7 +8,7 @@
 //! The search for a free block is volatile (heap.rs), as real allocators have an index over their
 //! bitmaps. A transaction itself marks the blocks that it takes and gives back, by a store to the
 //! block's word of the bitmap: blocks and marks then change together or not at all, and no block is
-//! lost (specs/workloads.md section 0, `alloc_meta = logged`; as Mnemosyne and PMDK do).
+//! lost (as Mnemosyne and PMDK do).
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! The common part of `ctree` and `hashmap`: maps of PMDK's examples under its benchmark
 //! `map_insert`, as WHISPER runs them (`pmembench map_insert -d 128 -n 102400 -t 4 -r 2 -T ctree`,
-//! or `-T hashmap_tx`; specs/workloads.md section 5).
+//! or `-T hashmap_tx`).
 //!
 //! Every transaction inserts a random key of 64 bits, under the one lock of the benchmark. Pointers
 //! are PMDK's object identifiers: two words, the pool and the offset in it.

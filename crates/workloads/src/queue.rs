@@ -57,7 +57,7 @@ impl Declared for Queue {
     const ABOUT: About = About {
         name: "queue",
         summary: "a linked list: enqueue or dequeue an element",
-        source: "Silo-23, HOOP-20, ATOM-17; specs/workloads.md section 1",
+        source: "Silo-23, HOOP-20, ATOM-17",
         file: file!(),
         shared: false,
     };

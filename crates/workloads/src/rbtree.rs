@@ -49,7 +49,7 @@ impl Structure for Tree {
     const ABOUT: About = About {
         name: "rbtree",
         summary: "a red-black tree: search a key, delete it if found, else insert it",
-        source: "NV-Heaps-11 and after; specs/workloads.md section 1; the algorithms of CLRS",
+        source: "NV-Heaps-11 and after; the algorithms of CLRS",
         file: file!(),
         shared: false,
     };

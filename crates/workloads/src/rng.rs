@@ -6,7 +6,7 @@ pub use model::units::mix;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 
-/// The skew of YCSB's Zipf distributions (specs/workloads.md 3.3).
+/// The skew of YCSB's Zipf distributions (YCSB's `ZipfianGenerator`).
 pub const ZIPF_THETA: f64 = 0.99;
 /// The population from which YCSB's scrambled Zipf distribution draws.
 pub const SCRAMBLED_ITEMS: u64 = 10_000_000_000;

@@ -98,7 +98,7 @@ impl Declared for Sdg {
     const ABOUT: About = About {
         name: "sdg",
         summary: "a graph with adjacency lists: delete an edge if it is there, else insert it",
-        source: "LOC-14, ATOM-17, DHTM-18; specs/workloads.md section 1",
+        source: "LOC-14, ATOM-17, DHTM-18",
         file: file!(),
         shared: false,
     };

@@ -50,7 +50,7 @@ impl Declared for Sps {
     const ABOUT: About = About {
         name: "sps",
         summary: "a vector of small elements: swap two",
-        source: "NV-Heaps-11, LOC-14, SSP-19; specs/workloads.md sections 1 and 2",
+        source: "NV-Heaps-11, LOC-14, SSP-19",
         file: file!(),
         shared: false,
     };

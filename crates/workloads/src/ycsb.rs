@@ -80,7 +80,7 @@ impl Declared for Ycsb {
     const ABOUT: About = About {
         name: "ycsb",
         summary: "a key-value store under the mix of a YCSB property file, or of Silo-23",
-        source: "Cooper et al., SoCC 2010, and its source; specs/workloads.md section 3.3",
+        source: "Cooper et al., SoCC 2010, and its source",
         file: file!(),
         shared: false,
     };

@@ -315,7 +315,7 @@ fn recovery_is_a_prefix_and_no_shorter_than_what_was_acknowledged() {
     }
 }
 
-/// The wrong rules of specs/ordering.md section 13.5, found without a machine.
+/// Rules of the window and of its recovery, found to be needed without a machine.
 #[test]
 fn each_wrong_rule_is_found() {
     for rule in [

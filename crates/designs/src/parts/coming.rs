@@ -10,7 +10,7 @@ use super::LogEvent;
 use super::record::Record;
 
 /// The records that are still to come to a log. The first-level controller makes the record of a
-/// store when the line is there (specs/logging.md section 3), and the records of a core come in the
+/// store when the line is there (FWB, HPCA'18), and the records of a core come in the
 /// order of its stores.
 #[derive(Debug)]
 pub struct Coming {

@@ -1,7 +1,7 @@
-//! A metadata journal in persistent memory: a ring of groups of 128-bit records, appended whole and
-//! in the order of commits (specs/remapping.md 1.4). A group counts when it and all groups before
-//! it are durable. A checkpoint writes what the groups that count say to its places, and then moves
-//! the journal's tail.
+//! A metadata journal in persistent memory: a ring of groups of 128-bit records (SSP, MICRO'19
+//! section 3.3), appended whole and in the order of commits (ours). A group counts when it and all
+//! groups before it are durable. A checkpoint writes what the groups that count say to its places,
+//! and then moves the journal's tail.
 //!
 //! ```text
 //! the line of the tail, then the ring

@@ -1,4 +1,4 @@
-//! Log records, in the widths of the papers (specs/logging.md 1.1 and 3).
+//! Log records, in the widths of the papers (Silo, HPCA 2023; FWB, HPCA 2018).
 //!
 //! ```text
 //! header   kind and flag 1, thread 1, transaction 2, address 6        10 bytes
@@ -8,7 +8,7 @@
 //! packed   after the header a byte that says which bytes of the word follow, and only those
 //! ```
 //!
-//! With the last byte of its line ([`super::ring`]) a commit record is the 8 bytes of the spec.
+//! With the last byte of its line ([`super::ring`]) a commit record is 8 bytes.
 
 use model::units::{CoreId, TxId, Word, spread};
 

@@ -5,11 +5,10 @@
 //!          torn bit 1, records of the line before 3, records of this 3   1 byte
 //! ```
 //!
-//! The torn bit changes with each pass over the ring and so tells new lines from old ones
-//! (specs/logging.md section 3; there each record has one, here each line, which is accepted
-//! whole). Lines on their way to several controllers overtake each other. For recovery the log
-//! therefore ends before the first line that is missing, or behind a line of which a part is
-//! missing.
+//! The torn bit changes with each pass over the ring and so tells new lines from old ones (FWB,
+//! HPCA 2018; there each record has one, here each line, which is accepted whole). Lines on their
+//! way to several controllers overtake each other. For recovery the log therefore ends before the
+//! first line that is missing, or behind a line of which a part is missing.
 
 use model::design::Shape;
 use model::image::{Image, PowerLoss};

@@ -1,7 +1,8 @@
 //! The rules of logs of words in memory, stated once for all of them.
 
 model::rules! {
-    /// What a log in memory obeys, its commits and its recovery (specs/logging.md sections 2 to 4).
+    /// What a log in memory obeys, its commits and its recovery (FWB, HPCA'18; MorLog, HPCA'20; and
+    /// ours).
     pub struct LogRules {
         /// A line does not overtake the undo data of its words, whichever controllers accept the
         /// two.
@@ -37,7 +38,7 @@ model::rules! {
 }
 
 model::rules! {
-    /// What the forced write-back obeys (specs/logging.md section 3).
+    /// What the forced write-back obeys (FWB, HPCA'18, and ours).
     pub struct ScanRules {
         /// The log is cut only once the lines of a scan, and the lines evicted before it, are
         /// accepted.

@@ -1,5 +1,5 @@
 //! The forced write-back: a scan of the tags that writes back every line that has been dirty for a
-//! whole period, so that old records of the log are no longer needed (specs/logging.md section 3).
+//! whole period, so that old records of the log are no longer needed (FWB, HPCA 2018).
 //!
 //! A scan flags the dirty lines (their fwb bits); the next scan writes back the lines that are
 //! still flagged. When controllers have accepted these, and every line that was evicted before,
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use model::config::Config;
 
-    /// The check of specs/logging.md section 3: a log of 4 MiB, 8 banks that write 64 bytes in
+    /// The machine of FWB's paper, from memory: a log of 4 MiB, 8 banks that write 64 bytes in
     /// 300 ns, and a core of 2.5 GHz make a period of about 3 million cycles.
     #[test]
     fn the_period_is_the_one_of_the_paper() {

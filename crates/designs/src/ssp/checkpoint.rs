@@ -1,5 +1,5 @@
 //! Checkpoints: what the journal says of slots goes to the persistent SSP cache, and the journal's
-//! tail moves on (MICRO'19 section 3.3; specs/remapping.md 1.4).
+//! tail moves on (MICRO'19 section 3.3; when one begins is ours).
 
 use std::collections::VecDeque;
 

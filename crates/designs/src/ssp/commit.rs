@@ -1,5 +1,5 @@
 //! Transactions: the write-set buffer, the permission to store, the first store to a line, and the
-//! commit (MICRO'19 sections 3.2 and 4.1; specs/remapping.md 1.2 and 1.3).
+//! commit (MICRO'19 sections 3.2 and 4.1).
 
 use model::controller::Notify;
 use model::design::{Below, Claim, Claimed, Progress, Store, Tx};

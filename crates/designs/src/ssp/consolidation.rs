@@ -1,5 +1,5 @@
 //! References of TLBs, and consolidation: the lines of a page to which no core refers are brought
-//! into one of its two frames (MICRO'19 section 3.4; specs/remapping.md 1.5).
+//! into one of its two frames (MICRO'19 section 3.4; the order of the steps is ours).
 //!
 //! ```text
 //! C1 copy the fewer lines   C2 copies durable   C3 switch record durable

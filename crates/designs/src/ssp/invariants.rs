@@ -1,6 +1,18 @@
-//! What is true of a slot at any time while every rule is on (specs/remapping.md 1.7). These are
-//! assertions of debug builds, as the tests are; release builds do not look. The oracle sees I1 and
-//! I4 in what survives, and [`resolve`](super::recovery::resolve) I5 in every image.
+//! What is true of a slot at any time while every rule is on (ours):
+//!
+//! ```text
+//! I1 in the copy of a line that its committed bit names is the last committed value
+//! I2 no transaction and no consolidation writes to that copy
+//! I3 the current bitmap is the committed one and, of running transactions, the updated ones
+//! I4 when a transaction's records are durable, its lines are
+//! I5 a slot's extra frame is in no page table entry and in no other slot
+//! I6 a slot that may be bound anew has a page in one piece, and no references
+//! I7 one transaction at a time stores to a line
+//! ```
+//!
+//! Assertions of debug builds, as the tests are, look at I2, I3, I6 and I7; release builds do not
+//! look. The oracle sees I1 and I4 in what survives, and [`resolve`](super::recovery::resolve) I5
+//! in every image.
 
 use model::units::{Line, Page};
 

@@ -1,5 +1,5 @@
-//! SSP's records in the metadata journal, as bytes: 128 bits each (MICRO'19 section 3.3;
-//! specs/remapping.md 1.4).
+//! SSP's records in the metadata journal, as bytes: 128 bits each (MICRO'19 section 3.3; their
+//! widths, and all but update records, are ours).
 //!
 //! ```text
 //! update     com[64]                         | PPN0[34] slot[18] TID[12]
@@ -9,9 +9,9 @@
 //!
 //! Where groups have counts, the bits of the TID belong to the line (parts/journal/form.rs).
 //!
-//! The paper says 128 bits and no more. specs/remapping.md infers 40 bits of a frame's number and
-//! 12 of a slot's from its 4,096 slots; with so few, the TLBs of a machine with more than a few
-//! cores hold more pages than there are slots. 34 bits of a frame's number are 64 TiB.
+//! The paper says 128 bits and no more. From its 4,096 slots one could infer 12 bits of a slot's
+//! number and 40 of a frame's; with so few slots, the TLBs of a machine with more than a few cores
+//! hold more pages than there are slots. 34 bits of a frame's number are 64 TiB.
 
 use model::units::Page;
 

@@ -1,6 +1,6 @@
 //! Recovery, which has only the image: it applies the groups of the journal that count to the
-//! persistent SSP cache and the page table (specs/remapping.md 1.7), and then undoes transactions
-//! that ran in software.
+//! persistent SSP cache and the page table, and then undoes transactions that ran in software
+//! (MICRO'19 section 4.4 for the journal; the rest is ours).
 
 use model::design::Design;
 use model::design::Setup;

@@ -9,8 +9,7 @@ use lab::litmus::file::{self, Test};
 use lab::litmus::{Found, Hardware, TESTS, run};
 use serde_json::{Value, json};
 
-/// The table of specs/ordering.md section 2, and four tests more: where a power failure may leave
-/// the image. Everywhere else it must not.
+/// Where a power failure may leave the image. Everywhere else it must not.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("two_stores", &["dpo", "hops", "ideal", "x86"]),
     ("order_between", &["ideal"]),

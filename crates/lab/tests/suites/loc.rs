@@ -16,7 +16,7 @@ fn anonymous(line: &str) -> String {
     row.to_string()
 }
 
-/// Without speculation, LOC is eager commit (specs/ordering.md sections 12 and 13.9).
+/// Without speculation, LOC is eager commit.
 #[test]
 fn loc_with_a_window_of_one_is_eager_commit_to_the_cycle() {
     for workload in ["scribble", "hash", "btree", "queue", "sqlite workload.rows=20", "ycsb"] {
@@ -90,8 +90,8 @@ fn speculation_trades_latency_for_throughput() {
     assert!(over("/pm_writes/wpq_bytes") < 1.0);
 }
 
-/// The writes of a transaction that fits a group (specs/ordering.md section 12): its blocks, their
-/// metadata, and with H-WAL a record.
+/// The writes of a transaction that fits a group: its blocks, their metadata, and with H-WAL a
+/// record.
 #[test]
 fn a_log_writes_blocks_and_metadata_and_only_h_wal_a_record() {
     for (design, record) in [("h-wal", 64), ("ec-wal", 0)] {

@@ -80,7 +80,7 @@ fn lines_of(entry: &designs::Entry) -> Vec<String> {
     lines
 }
 
-/// What the period of the scan is for (HPCA'18; specs/logging.md section 13, 6): with the one that
+/// What the period of the scan is for (FWB, HPCA'18): with the one that
 /// follows from the ring and the banks, old records are of no use when they are overwritten, and no
 /// core has to wait for that; with one that is too long, committed data are lost. The design itself
 /// waits and loses nothing.

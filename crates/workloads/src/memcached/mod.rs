@@ -152,7 +152,7 @@ impl Declared for Memcached {
     const ABOUT: About = About {
         name: "memcached",
         summary: "memcached (WHISPER): slabs, a hash table and lists in order of use, SET and GET",
-        source: "memcached 1.2.4; WHISPER-17; SSP-19; specs/workloads.md section 4.1",
+        source: "memcached 1.2.4; WHISPER-17; SSP-19",
         file: file!(),
         shared: true,
     };

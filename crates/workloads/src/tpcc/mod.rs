@@ -135,7 +135,7 @@ impl Declared for Tpcc {
     const ABOUT: About = About {
         name: "tpcc",
         summary: "New-Order of TPC-C over hash, B-tree or B+-tree indexes, or arrays",
-        source: "TPC-C, revision 5.11; specs/workloads.md section 3.1",
+        source: "TPC-C, revision 5.11",
         file: file!(),
         shared: false,
     };

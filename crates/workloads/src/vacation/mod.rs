@@ -73,7 +73,7 @@ impl Declared for Vacation {
     const ABOUT: About = About {
         name: "vacation",
         summary: "travel reservations (STAMP): reserve a car, a flight or a room for a customer",
-        source: "STAMP, IISWC 2008; WHISPER-17; SSP-19; specs/workloads.md section 4.2",
+        source: "STAMP, IISWC 2008; WHISPER-17; SSP-19",
         file: file!(),
         shared: true,
     };

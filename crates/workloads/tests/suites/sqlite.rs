@@ -185,7 +185,7 @@ fn what_differs_is_stored_and_the_file_ends_up_the_same() {
 
 #[test]
 fn an_update_stores_what_was_measured_on_a_file() {
-    // Measured with another program (specs/workloads.md 4.3): 2.0 writes of 4,096 bytes, in which
+    // Measured with another program, on a file: 2.0 writes of 4,096 bytes, in which
     // 4.5 lines and 15 words change.
     let fill = include_str!("../../src/sqlite/default.sql").split("\n-- measured\n").next();
     let update = "UPDATE item SET v = randomblob(100) WHERE k = 1 + :random % :rows;";

@@ -77,8 +77,8 @@ fn padding_is_silent_in_blocks_that_are_used_again() {
     assert_eq!(fresh[0].silent_stores, 0, "an insert into an empty table");
 }
 
-/// specs/workloads.md 2.3: a red-black tree of 48-byte nodes with 20,000 keys changes 3.2 to 4.1
-/// lines in 2.8 to 3.6 pages, without metadata of the allocator and without silent stores.
+/// Measured with another program: a red-black tree of 48-byte nodes with 20,000 keys changes 3.2 to
+/// 4.1 lines in 2.8 to 3.6 pages, without metadata of the allocator and without silent stores.
 #[test]
 fn rbtree_writes_what_was_measured_elsewhere() {
     for distribution in ["uniform", "hot"] {
@@ -128,9 +128,8 @@ fn silo_s_mix_reads_a_fifth_and_updates_one_field() {
     assert!(all.iter().all(|seen| seen.stores == 0 || seen.stores == 10 * 13));
 }
 
-/// specs/workloads.md 3.1: an order of ten lines writes 25 to 40 lines of memory with its indexes.
-/// Beside a B-tree or a B+-tree rows lie apart from the nodes with their keys, which is some lines
-/// more.
+/// Reckoned by hand: an order of ten lines writes 25 to 40 lines of memory with its indexes. Beside
+/// a B-tree or a B+-tree rows lie apart from the nodes with their keys, which is some lines more.
 #[test]
 fn a_new_order_writes_its_rows_and_its_indexes() {
     for (index, lines) in [("hash", 25.0..40.0), ("btree", 40.0..50.0), ("bplustree", 40.0..50.0)] {
@@ -208,9 +207,9 @@ fn sps_writes_two_words_in_two_lines_and_two_pages() {
     }
 }
 
-/// specs/workloads.md 2.3: a B+-tree that deletes lazily changes 8 lines in 1.2 pages with 64 items
-/// in a leaf, and 13 to 14 in 1.4 with 128, in 5 to 8 pages at most. What SSP-19 means by its BTree
-/// has 12 lines; its 3 pages and 13 at most include what its allocator writes.
+/// Measured with another program: a B+-tree that deletes lazily changes 8 lines in 1.2 pages with
+/// 64 items in a leaf, and 13 to 14 in 1.4 with 128, in 5 to 8 pages at most. What SSP-19 means by
+/// its BTree has 12 lines; its 3 pages and 13 at most include what its allocator writes.
 #[test]
 fn bplustree_writes_what_was_measured_elsewhere() {
     for (text, expect_lines, expect_pages) in [
@@ -226,9 +225,9 @@ fn bplustree_writes_what_was_measured_elsewhere() {
     }
 }
 
-/// specs/workloads.md 2.3: with a number of items and an allocator whose metadata are logged, nodes
-/// of 48 bytes and a key space of 20,000, a red-black tree changed 6.8 lines in 5.25 pages
-/// elsewhere, 20 at most; SSP-19's hash table changes 3 in 3, 4 at most.
+/// Measured with another program: with a number of items and an allocator whose metadata are
+/// logged, nodes of 48 bytes and a key space of 20,000, a red-black tree changed 6.8 lines in 5.25
+/// pages, 20 at most; SSP-19's hash table changes 3 in 3, 4 at most.
 #[test]
 fn metadata_are_lines_of_their_own() {
     for (name, more, expect_lines, expect_pages, expect_most) in [
