@@ -98,12 +98,34 @@ impl Bound {
 /// A time that is not known yet.
 const OPEN: u64 = u64::MAX;
 
-/// A fence or commit that younger stores, fences and commits wait for.
+/// What younger stores, flushes, fences and commits wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A flush, on a core that sends one store at a time: it retires without its answer.
+    Flush,
+    /// A fence.
+    Fence,
+    /// A commit.
+    Commit,
+}
+
+impl Holder {
+    /// The stall that is counted for waiting for it.
+    pub fn stall(self) -> Stall {
+        match self {
+            Holder::Flush => Stall::StoreBuffer,
+            Holder::Fence => Stall::Fence,
+            Holder::Commit => Stall::Commit,
+        }
+    }
+}
+
+/// Whether something holds younger stores back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Barrier {
     None,
     /// It is done at this time, or at a time that is still [`OPEN`].
-    Until(u64, Stall),
+    Until(u64, Holder),
 }
 
 impl Core {
@@ -300,7 +322,7 @@ impl Core {
     /// known time, or at one that is open until [`Core::complete`]. Younger stores, flushes and
     /// fences wait for it in the store queue ([`Core::settle`]) and take effect when it is done,
     /// while what follows them dispatches.
-    pub fn hold(&mut self, done: Option<Cycle>, stall: Stall) {
+    pub fn hold(&mut self, done: Option<Cycle>, by: Holder) {
         debug_assert!(
             self.is_settled() || self.is_held_by_flush(),
             "a fence waits for the one before it"
@@ -309,14 +331,14 @@ impl Core {
         if done <= self.clock().0 {
             return;
         }
-        self.barrier = Barrier::Until(done, stall);
+        self.barrier = Barrier::Until(done, by);
         // The fence is no load itself, so it takes the number of the next load.
         let (instruction, load) = (self.instructions, self.loads + 1);
         let retires = if done == OPEN { OPEN } else { self.retired.max(done) };
         if done != OPEN {
             self.retired = retires;
         }
-        self.append_late(Late { instruction, load, retires, stall });
+        self.append_late(Late { instruction, load, retires, stall: by.stall() });
     }
 
     /// Whether one store or flush is in flight at a time.
@@ -332,7 +354,7 @@ impl Core {
     pub fn hold_stores(&mut self, answered: Option<Cycle>) {
         let answered = answered.map_or(OPEN, |at| at.0);
         if answered > self.clock().0 {
-            self.barrier = Barrier::Until(answered, Stall::StoreBuffer);
+            self.barrier = Barrier::Until(answered, Holder::Flush);
         }
     }
 
@@ -340,15 +362,15 @@ impl Core {
     /// for it in any case.
     #[inline]
     pub fn is_held_by_flush(&self) -> bool {
-        matches!(self.barrier, Barrier::Until(_, Stall::StoreBuffer))
+        matches!(self.barrier, Barrier::Until(_, Holder::Flush))
     }
 
     /// Completes the fence, commit or flush whose time was open, at `at`. What came after a fence
     /// or commit retires after it, since retirement is in order.
     pub fn complete(&mut self, at: Cycle) {
-        let Barrier::Until(OPEN, stall) = self.barrier else { return };
-        self.barrier = Barrier::Until(at.0, stall);
-        if stall == Stall::StoreBuffer {
+        let Barrier::Until(OPEN, by) = self.barrier else { return };
+        self.barrier = Barrier::Until(at.0, by);
+        if by == Holder::Flush {
             return;
         }
         // It is one of the last, since the instructions that follow it soon wait for it.
@@ -359,12 +381,11 @@ impl Core {
         self.retired = self.retired.max(at.0);
     }
 
-    /// The stall that is counted for the fence, commit or flush whose time is open, if there is
-    /// one.
+    /// The fence, commit or flush whose time is open, if there is one.
     #[inline]
-    pub fn open(&self) -> Option<Stall> {
+    pub fn open(&self) -> Option<Holder> {
         match self.barrier {
-            Barrier::Until(OPEN, stall) => Some(stall),
+            Barrier::Until(OPEN, by) => Some(by),
             _ => None,
         }
     }
@@ -378,9 +399,9 @@ impl Core {
     /// Makes the next store wait for the fence, commit or flush that holds it back, whose time is
     /// known.
     pub fn settle(&mut self) {
-        if let Barrier::Until(at, stall) = std::mem::replace(&mut self.barrier, Barrier::None) {
+        if let Barrier::Until(at, by) = std::mem::replace(&mut self.barrier, Barrier::None) {
             assert!(at != OPEN, "a core is parked while the time of its fence is open");
-            self.hold_until(Cycle(at), stall);
+            self.hold_until(Cycle(at), by.stall());
         }
     }
 

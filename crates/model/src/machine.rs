@@ -9,7 +9,7 @@ use crate::caches::{Caches, Watched};
 use crate::config::{Config, Switch, Walks};
 use crate::contents::View;
 use crate::controller::{Accepted, Notify};
-use crate::core::Core;
+use crate::core::{Core, Holder};
 use crate::crash::Probe;
 use crate::crash::failure::fail;
 use crate::design::{Below, Card, Design, Progress, Setup};
@@ -456,22 +456,22 @@ impl<D: Design> Machine<D> {
         for (id, at) in wakes.drain(..) {
             let core = &mut self.cores[id];
             core.unanswered = None;
-            let Some(stall) = core.timing.open() else {
+            let Some(open) = core.timing.open() else {
                 self.unpark(id, at);
                 continue;
             };
             core.timing.complete(at);
-            if core.parked == Some(stall) {
+            if core.parked == Some(open.stall()) {
                 core.parked = None;
-                core.timing.hold_until(at, stall);
+                core.timing.hold_until(at, open.stall());
                 self.let_lead(id);
             }
-            match stall {
-                Stall::Commit => self.below.agenda.enter(at, Event::Acknowledge { core: id }),
-                Stall::Fence if self.watches_fences() => {
+            match open {
+                Holder::Commit => self.below.agenda.enter(at, Event::Acknowledge { core: id }),
+                Holder::Fence if self.watches_fences() => {
                     self.below.agenda.enter(at, Event::Fenced { core: id });
                 }
-                _ => (),
+                Holder::Fence | Holder::Flush => (),
             }
         }
         self.below.wakes = wakes;

@@ -111,7 +111,7 @@ fn a_core_in_order_waits_for_each_load() {
 fn loads_pass_a_fence_that_is_not_done_until_the_reorder_buffer_is_full() {
     let mut core = core(|config| config.core.rob = 100);
     assert!(core.dispatch(false));
-    core.hold(None, Stall::Fence);
+    core.hold(None, Holder::Fence);
     assert_eq!(miss(&mut core, 0, Cycle(0), 300), Cycle(300));
     assert_eq!(core.work(200), 102, "the fence and 99 more are in the reorder buffer");
     assert!(!core.dispatch(true));
@@ -124,7 +124,7 @@ fn loads_pass_a_fence_that_is_not_done_until_the_reorder_buffer_is_full() {
 #[test]
 fn a_fence_takes_no_place_of_the_load_queue() {
     let mut core = core(|config| config.core.lq = 2);
-    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.hold(Some(Cycle(500)), Holder::Fence);
     for line in 0..2 {
         miss(&mut core, line, Cycle(0), 10);
         assert_eq!(core.front(), Cycle(0), "load {line}");
@@ -137,11 +137,11 @@ fn a_fence_takes_no_place_of_the_load_queue() {
 #[test]
 fn a_store_waits_for_the_fence_before_it() {
     let mut core = core(|_| ());
-    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.hold(Some(Cycle(500)), Holder::Fence);
     assert!(!core.is_settled());
     core.settle();
     assert_eq!((core.clock(), core.is_settled()), (Cycle(500), true));
-    core.hold(Some(Cycle(400)), Stall::Fence);
+    core.hold(Some(Cycle(400)), Holder::Fence);
     assert!(core.is_settled(), "it is done already");
 }
 
@@ -149,7 +149,7 @@ fn a_store_waits_for_the_fence_before_it() {
 fn what_follows_a_store_behind_a_fence_dispatches_before_the_fence_is_done() {
     let mut core = core(|config| config.core.rob = 100);
     assert!(core.dispatch(false));
-    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.hold(Some(Cycle(500)), Holder::Fence);
     core.settle();
     assert!(core.dispatch(false));
     core.make_room_for_store();
@@ -168,7 +168,7 @@ fn what_follows_a_store_behind_a_fence_dispatches_before_the_fence_is_done() {
 #[test]
 fn a_line_that_was_flushed_away_is_not_asked_for_before() {
     let mut core = core(|_| ());
-    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.hold(Some(Cycle(500)), Holder::Fence);
     core.settle();
     core.drops(Line(1), Cycle(500));
     assert_eq!(core.miss_start(Line(1), Cycle(0)).1, Cycle(500));
@@ -181,7 +181,7 @@ fn a_line_that_was_flushed_away_is_not_asked_for_before() {
 #[test]
 fn stores_behind_a_fence_fill_the_store_queue() {
     let mut core = core(|config| config.core.sq = 2);
-    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.hold(Some(Cycle(500)), Holder::Fence);
     core.settle();
     for _ in 0..2 {
         core.make_room_for_store();
@@ -197,7 +197,7 @@ fn stores_behind_a_fence_fill_the_store_queue() {
 #[test]
 fn a_store_that_waits_for_room_keeps_what_is_behind_it_dispatching() {
     let mut core = core(|config| config.core.sq = 2);
-    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.hold(Some(Cycle(500)), Holder::Fence);
     core.settle();
     core.make_room_for_store();
     core.store_hit(Line(1));
@@ -219,7 +219,7 @@ fn a_store_that_waits_for_room_keeps_what_is_behind_it_dispatching() {
 #[test]
 fn a_load_that_waits_for_its_turn_is_as_far_ahead_as_before() {
     let mut core = core(|_| ());
-    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.hold(Some(Cycle(500)), Holder::Fence);
     core.settle();
     core.resume(Cycle(540), Stall::LoadMiss);
     assert_eq!((core.front(), core.clock()), (Cycle(40), Cycle(540)));
@@ -230,7 +230,7 @@ fn a_load_that_waits_for_its_turn_is_as_far_ahead_as_before() {
 #[test]
 fn nothing_passes_a_core_that_drains() {
     let mut core = core(|_| ());
-    core.hold(Some(Cycle(500)), Stall::Fence);
+    core.hold(Some(Cycle(500)), Holder::Fence);
     core.settle();
     assert_eq!((core.front(), core.drained()), (Cycle(0), Cycle(500)));
     core.drain(Stall::Lock);
@@ -245,7 +245,7 @@ fn nothing_passes_a_store_behind_a_fence_in_order_or_where_it_waits_at_dispatch(
     ];
     for change in changes {
         let mut core = core(change);
-        core.hold(Some(Cycle(500)), Stall::Fence);
+        core.hold(Some(Cycle(500)), Holder::Fence);
         core.settle();
         assert_eq!(core.front(), Cycle(500));
     }
@@ -285,7 +285,7 @@ fn a_flush_that_is_in_flight_alone_holds_back_stores_and_nothing_else() {
         core(|config| (config.core.rob, config.core.stores_in_flight) = (100, StoresInFlight::One));
     core.hold_stores(None);
     assert!(!core.is_settled() && core.is_held_by_flush());
-    assert_eq!((core.open(), core.work(400)), (Some(Stall::StoreBuffer), 0));
+    assert_eq!((core.open(), core.work(400)), (Some(Holder::Flush), 0));
     assert_eq!(miss(&mut core, 0, Cycle(0), 300), Cycle(400));
     core.complete(Cycle(1000));
     core.settle();
@@ -301,8 +301,8 @@ fn a_fence_behind_a_flush_in_flight_fills_the_reorder_buffer() {
         core(|config| (config.core.rob, config.core.stores_in_flight) = (100, StoresInFlight::One));
     core.hold_stores(None);
     assert!(core.dispatch(false));
-    core.hold(None, Stall::Fence);
-    assert_eq!((core.open(), core.is_held_by_flush()), (Some(Stall::Fence), false));
+    core.hold(None, Holder::Fence);
+    assert_eq!((core.open(), core.is_held_by_flush()), (Some(Holder::Fence), false));
     assert_eq!(core.work(200), 101, "the fence and 99 more are in the reorder buffer");
     core.complete(Cycle(1000));
     assert_eq!(core.work(101), 0);

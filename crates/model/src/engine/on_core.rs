@@ -3,6 +3,7 @@
 use corosensei::Yielder;
 
 use super::Shared;
+use crate::core::Holder;
 use crate::design::{Abort, Claimed, Cpu, Design, FenceKind, Progress};
 use crate::host_stack;
 use crate::locks::lock_line;
@@ -62,8 +63,8 @@ impl<D: Design> OnCore<'_, D> {
 
     /// Parks the core until its fence or commit, whose time is open, is done.
     fn wait_for_open(&self) {
-        while let Some(stall) = self.machine().cores[self.core].timing.open() {
-            self.park(stall);
+        while let Some(open) = self.machine().cores[self.core].timing.open() {
+            self.park(open.stall());
         }
     }
 
@@ -105,7 +106,7 @@ impl<D: Design> OnCore<'_, D> {
                 // Like a commit, the begin retires when it is done.
                 Progress::Done(at) => {
                     let timing = &mut self.machine().cores[self.core].timing;
-                    timing.hold(Some(at), Stall::Commit);
+                    timing.hold(Some(at), Holder::Commit);
                     timing.settle();
                 }
                 Progress::Wait => self.park_for("begin", Stall::Commit),
@@ -115,8 +116,8 @@ impl<D: Design> OnCore<'_, D> {
 
     /// Carries out the answer of a fence's or commit's hook: the fence or commit retires late, and
     /// holds back the stores that it orders.
-    fn hold(&self, hook: &'static str, progress: Progress, stall: Stall) {
-        self.machine().hold(self.core, hook, progress, stall);
+    fn hold(&self, hook: &'static str, progress: Progress, by: Holder) {
+        self.machine().hold(self.core, hook, progress, by);
         if self.machine().cores[self.core].timing.is_in_order() {
             self.settle();
         }
@@ -279,7 +280,7 @@ impl<D: Design> OnCore<'_, D> {
         self.dispatch(false);
         self.turn();
         let progress = self.machine().commit(self.core);
-        self.hold("commit", progress, Stall::Commit);
+        self.hold("commit", progress, Holder::Commit);
         self.be_a_barrier();
     }
 
@@ -306,7 +307,7 @@ impl<D: Design> OnCore<'_, D> {
             self.find_room_to_flush();
         }
         let progress = self.machine().fence(self.core, kind);
-        self.hold("fence", progress, Stall::Fence);
+        self.hold("fence", progress, Holder::Fence);
         if flush {
             self.machine().hold_stores(self.core);
         }

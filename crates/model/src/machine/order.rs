@@ -1,9 +1,9 @@
 //! What puts a machine's stores in order: transactions, fences and locks.
 
+use crate::core::Holder;
 use crate::design::{Abort, Design, Durability, Fence, FenceKind, Progress, Tx};
 use crate::event::Event;
 use crate::machine::Machine;
-use crate::meters::Stall;
 use crate::timeline::Happening;
 use crate::units::{CoreId, Cycle, TxId, Word};
 use crate::workload::{Flush, LockId};
@@ -92,33 +92,27 @@ impl<D: Design> Machine<D> {
     }
 
     /// Keeps the stores behind a fence or commit back until the time that its hook answered.
-    pub(crate) fn hold(
-        &mut self,
-        id: CoreId,
-        hook: &'static str,
-        progress: Progress,
-        stall: Stall,
-    ) {
+    pub(crate) fn hold(&mut self, id: CoreId, hook: &'static str, progress: Progress, by: Holder) {
         let core = &mut self.cores[id];
         let done = match progress {
             Progress::Done(at) => Some(at),
             Progress::Wait => core.woken.take(),
         };
         let (now, ends) = (core.timing.clock(), core.timing.drained());
-        core.timing.hold(done, stall);
+        core.timing.hold(done, by);
         if done.is_none() {
             core.unanswered = Some((hook, now));
         }
-        match (stall, done) {
+        match (by, done) {
             // A commit that waits for nothing ends the transaction when its stores have left.
-            (Stall::Commit, Some(at)) if at <= now => self.acknowledge(id, ends),
-            (Stall::Commit, Some(at)) => {
+            (Holder::Commit, Some(at)) if at <= now => self.acknowledge(id, ends),
+            (Holder::Commit, Some(at)) => {
                 self.below.agenda.enter(at, Event::Acknowledge { core: id });
             }
-            (Stall::Fence, Some(at)) if self.watches_fences() && at > now => {
+            (Holder::Fence, Some(at)) if self.watches_fences() && at > now => {
                 self.below.agenda.enter(at, Event::Fenced { core: id });
             }
-            (Stall::Fence, Some(_)) if self.watches_fences() => self.fenced(id, now),
+            (Holder::Fence, Some(_)) if self.watches_fences() => self.fenced(id, now),
             _ => (),
         }
     }

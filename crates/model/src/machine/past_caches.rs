@@ -1,10 +1,10 @@
 //! Stores past the caches, through write-combining buffers.
 
 use crate::controller::Notify;
+use crate::core::Holder;
 use crate::design::{Design, Progress, Store};
 use crate::device::Write;
 use crate::machine::Machine;
-use crate::meters::Stall;
 use crate::timeline::Happening;
 use crate::units::{CoreId, Cycle, Line, Word};
 use crate::workload::Ptr;
@@ -159,7 +159,7 @@ impl<D: Design> Machine<D> {
     /// back, or with a request that found no place.
     fn hear(&mut self, id: CoreId, at: Cycle) {
         match self.cores[id].timing.open() {
-            Some(Stall::StoreBuffer) => self.below.wake(id, at),
+            Some(Holder::Flush) => self.below.wake(id, at),
             // A fence has taken the place of the flush, and waits for more than its answer.
             Some(_) => (),
             None => self.unpark(id, at),
