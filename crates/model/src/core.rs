@@ -484,6 +484,15 @@ impl Core {
         done
     }
 
+    /// Has the newest load get its value at `at`, later than its line came.
+    pub fn delay_load(&mut self, at: Cycle) {
+        if self.in_order {
+            self.wait(at, Stall::LoadMiss);
+        } else {
+            self.retire_late(at.0);
+        }
+    }
+
     fn take_miss(&mut self, place: usize, line: Line, done: Cycle) {
         self.misses.take(place, done.0);
         let front = self.front;

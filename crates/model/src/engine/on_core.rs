@@ -403,10 +403,16 @@ impl<D: Design> Cpu for OnCore<'_, D> {
         let done = self.load_line(line, at.known);
         let value = self.machine().below.view.word(Word::of(at.address));
         match self.machine().loaded(self.core, at, done) {
-            Progress::Done(at) => (value, at),
+            Progress::Done(at) => {
+                if at > done {
+                    self.machine().cores[self.core].timing.delay_load(at);
+                }
+                (value, at)
+            }
+            // It may be woken before memory has answered.
             Progress::Wait => {
                 self.park_for("load", Stall::LoadMiss);
-                (value, self.machine().cores[self.core].timing.clock())
+                (value, done.max(self.machine().cores[self.core].timing.clock()))
             }
         }
     }

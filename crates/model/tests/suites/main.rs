@@ -10,3 +10,4 @@ mod measured;
 mod past_caches;
 mod saving;
 mod turns;
+mod waits;

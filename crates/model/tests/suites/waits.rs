@@ -1,0 +1,112 @@
+//! What a design makes a load wait for, beyond its line.
+
+use crate::common::{card, config, on, try_on_design};
+use model::config::CoreModel;
+use model::design::{Bare, Below, Card, Design, Load, NoParams, NoRules, Progress, Setup, Tx};
+use model::hooks::Fill;
+use model::units::{CoreId, Cycle, PerCore};
+use model::workload::{Pm, Ptr, Step};
+
+/// Cycles by which [`Slow`] delays a load.
+const LATE: u64 = 1_000;
+
+/// Loads of words whose address is a multiple of a page have their value late.
+struct Slow;
+
+impl Design for Slow {
+    const CARD: Card = card("slow", "some loads take longer");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Slow>) -> Slow {
+        Slow
+    }
+    fn load(&mut self, load: &Load, _below: &mut Below<()>) -> Progress {
+        let is_slow = load.word.address().is_multiple_of(4096);
+        Progress::Done(load.at + if is_slow { LATE } else { 0 })
+    }
+}
+
+fn commit(pm: &mut Pm<'_>, at: u64) -> Step {
+    pm.begin()?;
+    pm.load(Ptr::to(at));
+    pm.commit();
+    Ok(())
+}
+
+fn chain(pm: &mut Pm<'_>, at: u64) -> Step {
+    let first = pm.load_ptr(Ptr::to(at));
+    pm.load(Ptr { address: 512, ..first });
+    Ok(())
+}
+
+fn commit_of_a_line_that_is_there(pm: &mut Pm<'_>, at: u64) -> Step {
+    pm.load(Ptr::to(at + 8));
+    commit(pm, at)
+}
+
+/// Whatever waits for a load waits for the value that the design hands out late: a commit, a core in
+/// order, and a load that follows a pointer.
+#[test]
+fn a_value_that_comes_late_holds_up_what_waits_for_it() {
+    let cycles = |model, at: u64, body: fn(&mut Pm<'_>, u64) -> Step| {
+        let config = config(|config| config.core.model = model);
+        let run = move |pm: &mut Pm<'_>| body(pm, at);
+        let outcome = try_on_design::<Slow>(&config, 1, None, (0, 1), run);
+        outcome.expect("the run ends").report.cycles
+    };
+    for model in [CoreModel::Window, CoreModel::InOrder] {
+        for body in [commit, chain, commit_of_a_line_that_is_there] {
+            let (soon, late) = (cycles(model, 4096 + 64, body), cycles(model, 4096, body));
+            assert_eq!(late, soon + LATE, "{model:?}");
+        }
+    }
+}
+
+/// A load that misses waits for a look-up that is done before memory answers.
+struct Hold {
+    asked: PerCore<Option<Cycle>>,
+}
+
+impl Design for Hold {
+    const CARD: Card = card("hold", "looks beside memory");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = CoreId;
+    type Library = Bare;
+
+    fn new(setup: &Setup<'_, Hold>) -> Hold {
+        Hold { asked: PerCore::new(setup.shape.cores, |_| None) }
+    }
+    fn fill(&mut self, fill: &Fill, _below: &mut Below<CoreId>) -> Cycle {
+        self.asked[fill.core] = fill.memory.then_some(fill.asked);
+        fill.at
+    }
+    fn load(&mut self, load: &Load, below: &mut Below<CoreId>) -> Progress {
+        let Some(asked) = self.asked[load.core].take() else { return Progress::Done(load.at) };
+        below.at(asked, load.core);
+        Progress::Wait
+    }
+    fn event(&mut self, at: Cycle, core: CoreId, below: &mut Below<CoreId>) {
+        below.wake(core, at);
+    }
+}
+
+/// The value is there when memory has answered, although the wait is over before.
+#[test]
+fn a_load_that_is_woken_early_has_its_value_no_earlier() {
+    fn ten_loads(pm: &mut Pm<'_>) -> Step {
+        let mut next = Ptr::to(0);
+        for line in 1..10 {
+            next = Ptr { address: 640 * line, ..pm.load_ptr(next) };
+        }
+        Ok(())
+    }
+    let config = config(|_| ());
+    let alone = on(&config, 1, None, ten_loads).report.cycles;
+    let held = try_on_design::<Hold>(&config, 1, None, (0, 1), ten_loads).expect("the run ends");
+    let held = held.report.cycles;
+    assert!(held >= alone, "{held} cycles of a design that only waits, {alone} without it");
+}
