@@ -35,8 +35,9 @@ mod translate;
 
 use measure::Counts;
 
-/// How many events in a row may leave every core waiting before the run reports that the design
-/// goes round in circles (ours: a WPQ of thousands of entries drains in a hundredth of it).
+/// How many events in a row may leave every core waiting, or how many of one cycle may keep a core
+/// from its turn, before the run reports that the design goes round in circles (ours: a WPQ of
+/// thousands of entries drains in a hundredth of it).
 pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
 
 /// A machine with a design on it.
@@ -292,15 +293,19 @@ impl<D: Design> Machine<D> {
     }
 
     fn catch_up_with_events(&mut self, id: CoreId) -> bool {
-        for _ in 0..IDLE_EVENTS_MAX {
+        let (mut now, mut events) = (Cycle(0), 0);
+        while events < IDLE_EVENTS_MAX {
             let clock = self.cores[id].timing.clock();
             let core = &self.cores[id];
             if core.parked.is_some() || clock.0 > self.turn_limit || self.below.stopped.is_some() {
                 return false;
             }
-            if self.below.agenda.next() > clock {
+            let next = self.below.agenda.next();
+            if next > clock {
                 return true;
             }
+            // While time passes, the core's turn comes.
+            (now, events) = if next > now { (next, 0) } else { (now, events + 1) };
             self.process_one(clock);
         }
         self.circles = Some(self.below.agenda.next());

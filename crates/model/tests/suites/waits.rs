@@ -110,3 +110,55 @@ fn a_load_that_is_woken_early_has_its_value_no_earlier() {
     let held = held.report.cycles;
     assert!(held >= alone, "{held} cycles of a design that only waits, {alone} without it");
 }
+
+/// Looks at something each cycle while a transaction runs.
+struct Poll {
+    running: bool,
+}
+
+impl Design for Poll {
+    const CARD: Card = card("poll", "looks each cycle");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Poll>) -> Poll {
+        Poll { running: false }
+    }
+    fn begin(&mut self, tx: &Tx, below: &mut Below<()>) -> Progress {
+        self.running = true;
+        below.at(tx.at + 1, ());
+        Progress::Done(tx.at)
+    }
+    fn commit(&mut self, tx: &Tx, _below: &mut Below<()>) -> Progress {
+        self.running = false;
+        Progress::Done(tx.at)
+    }
+    fn event(&mut self, at: Cycle, _event: (), below: &mut Below<()>) {
+        if self.running {
+            below.at(at + 1, ());
+        }
+    }
+}
+
+/// More events than may follow each other at one time before a run is given up.
+const MANY: u64 = 2_000_000;
+
+/// A core that computes for long is not kept from its turn by events that follow each other while
+/// time passes.
+#[test]
+fn events_of_a_long_wait_are_no_circle() {
+    let config = config(|_| ());
+    let width = config.core.width;
+    let body = move |pm: &mut Pm<'_>| -> Step {
+        pm.begin()?;
+        pm.store(Ptr::to(0), 1);
+        pm.work(MANY * width);
+        pm.store(Ptr::to(0), 2);
+        pm.commit();
+        Ok(())
+    };
+    let outcome = try_on_design::<Poll>(&config, 1, None, (0, 1), body).expect("the run ends");
+    assert!(outcome.report.cycles > MANY);
+}
