@@ -262,7 +262,7 @@ impl Pm {
         now: u64,
     ) -> Taken {
         let &Write { line, ref data, mask, .. } = write;
-        let arrived = self.banks.transfer(at, true, now);
+        let arrived = self.banks.transfer_in_order(at, now);
         if self.buffer.capacity == 0 {
             let held = Held { line, mask, data: *data, before: *before };
             let programmed = self.program(arrived, &[held], behind.cells, now);

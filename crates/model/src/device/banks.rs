@@ -71,7 +71,7 @@ pub(crate) struct Banks {
     latest: Vec<(u64, u64)>,
     bus: Calendar,
     writing: bool,
-    /// When the last byte of the last write has passed the bus.
+    /// When the last byte of the last write in order has passed the bus.
     written: u64,
     /// The record of what the banks did and when, if the run keeps a timeline.
     uses: Option<Box<Recorder<Use>>>,
@@ -124,9 +124,15 @@ impl Banks {
         Read { start, done: self.transfer(start + duration, false, now), opens }
     }
 
-    /// Moves a line over the bus, and returns when its last byte has passed. Writes pass in the
-    /// order in which they are sent, even if a later one would fit into a gap, because the writes
-    /// of one line must stay in order.
+    /// Moves a line that is written over the bus, and returns when its last byte has passed. Such
+    /// writes pass in the order in which they are sent, even if a later one would fit into a gap,
+    /// because the writes of one line must stay in order.
+    pub fn transfer_in_order(&mut self, at: u64, now: u64) -> u64 {
+        self.written = self.transfer(at.max(self.written), true, now);
+        self.written
+    }
+
+    /// Moves a line over the bus, and returns when its last byte has passed.
     pub fn transfer(&mut self, at: u64, writing: bool, now: u64) -> u64 {
         let turn = match (self.writing, writing) {
             (true, false) => self.timing.turn_to_read,
@@ -136,10 +142,7 @@ impl Banks {
         self.writing = writing;
         let duration = self.timing.burst + turn;
         self.counts.bus += duration;
-        let at = if writing { at.max(self.written) } else { at };
-        let end = self.bus.reserve(at, duration, now) + duration;
-        self.written = if writing { end } else { self.written };
-        end
+        self.bus.reserve(at, duration, now) + duration
     }
 
     /// Whether the row of an address is open.
@@ -264,6 +267,27 @@ mod tests {
         for ((writing, takes), at) in ways.into_iter().zip((0..).step_by(1_000)) {
             assert_eq!(banks.transfer(at, writing, 0) - at, takes, "at {at}");
         }
+    }
+
+    /// A write whose order does not matter fits into a gap before one that was sent earlier, for a
+    /// later time.
+    #[test]
+    fn only_writes_in_order_wait_for_each_other() {
+        let timing = Timing {
+            hit: 1,
+            miss: 1,
+            write: 1,
+            burst: 2,
+            turn_to_read: 0,
+            turn_to_write: 0,
+            buffer: 0,
+        };
+        let mut banks = Banks::new(timing, 256, 64, 4, &Config::default());
+        assert_eq!(banks.transfer(1_000, true, 0), 1_002);
+        assert_eq!(banks.transfer(10, true, 0), 12);
+        assert_eq!(banks.transfer_in_order(2_000, 0), 2_002);
+        assert_eq!(banks.transfer_in_order(1_500, 0), 2_004);
+        assert_eq!(banks.transfer(1_500, true, 0), 1_502);
     }
 
     /// The copy of the banks' latest intervals gives the same answers as the calendars.
