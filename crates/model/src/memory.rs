@@ -28,7 +28,7 @@ pub struct Memory<E> {
     controllers: Vec<Controller<E>>,
     flights: Slab<Sent<E>>,
     /// For each line with writes on the way from the caches: when the last of them arrives.
-    arrivals: FxHashMap<Line, Cycle>,
+    arrivals: FxHashMap<Line, arrivals::Arrival>,
     interleave: u64,
     wpq: usize,
     high: usize,

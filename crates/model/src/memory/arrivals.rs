@@ -6,6 +6,13 @@ use std::collections::hash_map::Entry;
 use super::Memory;
 use crate::units::{Cycle, Line, mix};
 
+/// The last arrival of a line, and how many messages with the line arrive then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    at: Cycle,
+    messages: u32,
+}
+
 impl<E: Copy> Memory<E> {
     /// Returns when a controller looks at a design's own message with a line that leaves the
     /// caches, if the message would be there at `at`. An earlier write of the line comes before it,
@@ -19,10 +26,13 @@ impl<E: Copy> Memory<E> {
     /// Notes that a message with the line has come ([`Memory::on_the_way`]): if it was the last one
     /// on the way, the line's arrival is forgotten.
     pub fn came(&mut self, at: Cycle, line: Line) {
-        if let Entry::Occupied(last) = self.arrivals.entry(line)
-            && *last.get() + self.frontend == at
+        if let Entry::Occupied(mut last) = self.arrivals.entry(line)
+            && last.get().at + self.frontend == at
         {
-            last.remove();
+            last.get_mut().messages -= 1;
+            if last.get().messages == 0 {
+                last.remove();
+            }
         }
     }
 
@@ -30,9 +40,12 @@ impl<E: Copy> Memory<E> {
     /// writes of its line that are on their way.
     pub(super) fn follow(&mut self, at: Cycle, line: Line) -> Cycle {
         let at = at + self.longer(line.0);
-        let last = self.arrivals.entry(line).or_insert(at);
-        *last = at.max(*last);
-        *last
+        let last = self.arrivals.entry(line).or_insert(Arrival { at, messages: 0 });
+        if at > last.at {
+            *last = Arrival { at, messages: 0 };
+        }
+        last.messages += 1;
+        last.at
     }
 
     /// Returns by how many cycles jitter delays the next message, which is about `what`.
