@@ -94,3 +94,14 @@ fn cells_need_no_energy() {
         assert_ne!(answer["saved_bytes_max"], 0);
     }
 }
+
+/// Energy for every cache is enough for what has just left the caches and waits for memory.
+#[test]
+fn energy_for_every_cache_saves_what_has_left_them_too() {
+    let line = "undo@eadr scribble cores=1 txs=60 nested=false controller.domain=eadr \
+                controller.flush_bytes=1408B controller.write_buffer_size=1 \
+                controller.writeback_buffer_size=4096 pm.tWRITE=3us pm.xpbuffer_entries=0";
+    all_hold(vec![line.to_owned()]);
+    let less = line.replace("1408B", "1344B");
+    assert_ne!(violations(&less, &crash(&less)), "", "with less, what has left takes some of it");
+}

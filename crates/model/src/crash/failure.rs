@@ -8,7 +8,7 @@ use crate::design::{Below, Design, Gasp};
 use crate::device::Write;
 use crate::image::{Image, PowerLoss, apply_masked};
 use crate::oracle::Early;
-use crate::units::{Cycle, Line, LineMap, mix, spread};
+use crate::units::{Cycle, LINE_BYTES, Line, LineMap, mix, spread};
 
 use super::Saved;
 use super::choices::Choices;
@@ -138,7 +138,8 @@ fn new_words(image: &Image<'_>, write: &Write) -> u8 {
 }
 
 /// Saves, with the energy left, what the queues before memory and then the caches hold: the lines
-/// with the lowest addresses, as far as the energy goes. Write-combining buffers are no caches.
+/// with the lowest addresses, as far as the energy goes. What is enough for every cache is enough
+/// for the lines that have just left one, too. Write-combining buffers are no caches.
 fn save_caches<D: Design>(design: &D, below: &Below<D::Event>, image: &mut Image<'_>) {
     let is_of_caches = |notify: &Notify<D::Event>| !matches!(notify, Notify::Combining(_));
     let under_way = below.memory.under_way(&is_of_caches).into_iter();
@@ -152,7 +153,9 @@ fn save_caches<D: Design>(design: &D, below: &Below<D::Event>, image: &mut Image
         under_way.iter().map(|write| write.line).chain(newest.keys().copied()).collect();
     lines.sort_unstable();
     lines.dedup();
-    lines.truncate((below.shape.config.controller.flush_bytes / 64) as usize);
+    if !below.shape.every_cache_survives() {
+        lines.truncate((below.shape.config.controller.flush_bytes / LINE_BYTES) as usize);
+    }
     for write in under_way {
         if lines.binary_search(&write.line).is_ok() {
             image.set_line(write.line, &write.data, write.mask).expect("the power is on");
