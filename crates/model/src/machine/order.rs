@@ -281,12 +281,12 @@ impl<D: Design> Machine<D> {
         self.locks.take(id, lock)
     }
 
-    /// Gives a core's lock back. The core that has waited longest has the lock when the lock's line
-    /// has moved to it.
+    /// Gives a core's lock back. The core that has waited longest then stores to the lock's line,
+    /// which moves to it.
     pub(crate) fn unlock(&mut self, id: CoreId, lock: LockId) {
         let stored = self.cores[id].timing.stored();
         if let Some(next) = self.locks.release(id, lock, stored) {
-            self.below.wake(next, stored + self.below.shape.times.transfer);
+            self.below.wake(next, stored);
             self.process_wakes();
         }
     }

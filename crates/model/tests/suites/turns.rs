@@ -129,6 +129,24 @@ fn a_load_does_not_pass_a_lock() {
     assert!(more >= 1_000, "the load takes {more} cycles behind the lock");
 }
 
+/// The line of a lock moves once from who gives it back to who waits for it.
+#[test]
+fn the_line_of_a_lock_moves_once() {
+    let cycles = |transfer: u64| {
+        let config = config(|config| config.llc.transfer = transfer * 1_000);
+        let outcome = on(&config, 2, None, |pm| {
+            pm.work(100 * u64::from(pm.core().0));
+            pm.lock(LockId(0));
+            pm.work(10_000);
+            pm.unlock(LockId(0));
+            Ok(())
+        });
+        outcome.report.cycles
+    };
+    // The one that waits stores to the line twice, and has it from the first time on.
+    assert_eq!(cycles(500), cycles(0) + 500);
+}
+
 /// Between a lock and its release no other core holds it, and the stores of earlier holders are
 /// seen.
 #[test]
