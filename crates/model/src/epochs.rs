@@ -4,7 +4,7 @@
 //! below it: an order or a durability fence (`sfence`, `ofence`, `dfence`), also where the hardware
 //! makes it free. A flush is none, and neither is a lock. An **epoch** is what one core stores to
 //! persistent memory between two of them, its log included; where it stored nothing there is none.
-//! A hardware design executes no fences, so it has no epochs.
+//! Under a hardware design only a program's own ordering points count, of which most have none.
 //!
 //! An epoch is a *singleton* if it stores to one line. It *depends* on the epoch that ended last of
 //! those that stored to one of its lines, if that was at most [`WINDOW_PS`] before its own end. If
