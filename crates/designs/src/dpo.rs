@@ -106,6 +106,8 @@ pub struct Dpo {
     params: DpoParams,
     rules: DpoRules,
     path: u64,
+    /// Cycles of a controller's front end, which lies before the ordered queue.
+    frontend: u64,
     log_base: u64,
     /// Whether the caches survive a power failure; what only buffers and queues have then does,
     /// too.
@@ -183,6 +185,7 @@ impl Design for Dpo {
             params: setup.params.clone(),
             rules: setup.rules.clone(),
             path: shape.path,
+            frontend: shape.config.cycles(shape.config.controller.frontend),
             log_base: shape.log_base,
             caches_survive: shape.caches_survive(),
             buffers: PerCore::new(shape.cores, |_| Buffer::new(setup.params.filter_bits)),

@@ -37,7 +37,7 @@ impl Dpo {
             buffer.waiting -= 1;
             buffer.next_send = at + 1;
             self.queue.reserve(controller);
-            below.at(at + self.path, DpoEvent::Arrived(core, entry.id));
+            below.at(at + self.path + self.frontend, DpoEvent::Arrived(core, entry.id));
         }
         self.kick(core, at, below);
     }
@@ -118,8 +118,10 @@ impl Dpo {
     pub(super) fn go_on(&mut self, at: Cycle, below: &mut Floor) {
         let mut found = std::mem::take(&mut self.found);
         self.queue.look(&self.rules, &mut found);
+        // What is in the ordered queue has passed the front end.
+        let reached = Cycle(at.since(Cycle(self.frontend)));
         for (core, id, write) in found.starts.drain(..) {
-            below.send_direct(at, write, Notify::Design(DpoEvent::Durable(core, id)));
+            below.send_direct(reached, write, Notify::Design(DpoEvent::Durable(core, id)));
         }
         for (core, id, controller) in found.reports.drain(..) {
             below.at(at + self.path, DpoEvent::Reported(core, id, controller));
