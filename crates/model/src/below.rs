@@ -120,9 +120,10 @@ impl<E: Copy> Below<E> {
         self.memory.send(at + self.shape.path, write, notify, &mut self.agenda);
     }
 
-    /// Sends a line that had to make room in the caches. Until it is accepted it takes one of the
-    /// controller's buffers for write-backs.
-    pub(crate) fn send_evicted(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
+    /// Sends a line that had to make room in the caches, as the machine does with those that a
+    /// design lets go home. Until it is accepted it takes one of the controller's buffers for
+    /// write-backs.
+    pub fn send_evicted(&mut self, at: Cycle, write: Write, notify: Notify<E>) {
         self.note_sent(notify);
         let at = at + self.shape.path;
         self.memory.send_by(Way::Evicted, at, (write, notify), &mut self.agenda);

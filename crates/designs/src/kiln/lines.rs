@@ -349,7 +349,7 @@ impl Kiln {
         }
         if !is_under_way {
             let write = Write::whole(line, data, Class::HomeWriteBack);
-            below.send(at, write, notify(Written::Home(line, stamp)));
+            below.send_evicted(at, write, notify(Written::Home(line, stamp)));
         }
     }
 
@@ -401,7 +401,7 @@ impl Kiln {
         if self.rules.wait_for_overflow {
             self.transactions.expect(owner.core);
         }
-        below.send(at, write, notify(Written::Overflowed(slot)));
+        below.send_evicted(at, write, notify(Written::Overflowed(slot)));
     }
 
     /// Handles the news that a write of a slot is durable.

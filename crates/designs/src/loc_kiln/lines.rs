@@ -382,7 +382,7 @@ impl LocKiln {
             self.last.leaving.push_back(Held { stamp, ..version });
         }
         let write = Write::whole(version.line, version.data, Class::HomeWriteBack);
-        below.send(at, write, notify(Written::Home(version.line, stamp)));
+        below.send_evicted(at, write, notify(Written::Home(version.line, stamp)));
     }
 
     /// Sends a version that leaves the last level to the overflow area, and keeps it until it is
@@ -420,7 +420,7 @@ impl LocKiln {
         }
         state.slots += u32::from(own.is_none());
         self.counts.overflow_max = self.counts.overflow_max.max(overflow.used());
-        below.send(at, write, notify(Written::Overflowed(number)));
+        below.send_evicted(at, write, notify(Written::Overflowed(number)));
         Some(number)
     }
 
