@@ -356,6 +356,47 @@ def test_recordings_that_begin_with_what_was_left_say_so(build: Build) -> None:
     assert "--out program.1.again.trace" in alone["rows"][0]["record"]
 
 
+#: A program that goes on where its pool says, and says that a number is there before it is.
+RESUMES = (
+    'static void persist(void *at) { __asm__("clflushopt (%0); sfence" :: "r"(at) : "memory"); }'
+    'int main(void) { uint64_t *at = map("pool", 4096); if (at[0]) return 0; at[0] = 1;'
+    " persist(at); at[8] = WRITTEN; persist(at + 8); return 0; }"
+)
+
+
+@pytest.mark.parametrize(("written", "found_with"), [("2", [1]), ("1", [])])
+def test_a_seed_with_which_the_program_does_nothing_leaves_the_others(
+    build: Build, capsys: pytest.CaptureFixture[str], written: str, found_with: list[int]
+) -> None:
+    build(RESUMES, f"-DWRITTEN={written}")
+    check = FOLLOWS.replace("-le", "-le 1 -a $9 -le")
+    found = indelible.explore(["./program", "pool"], check=check, seeds=3)
+    assert [row["seed"] for row in found.failed] == found_with
+    assert [row["idle"] for row in found["rows"]] == [False, True, True]
+    assert [row["checked"] for row in found["rows"]] == [True, False, False]
+    assert (found.passed, found["would_show"]) == (False, None)
+    (note,) = found["notes"]
+    assert note.startswith("with 2 of 3 seeds the program did nothing; each recording began ")
+    assert note.endswith("; --before 'rm -f pool' has each begin anew")
+    shown = " ".join(str(found).split())
+    some = "ok with 1 of 3 seeds; nothing was checked with the others"
+    assert f"violations {'FAIL 1/3 seeds: 1' if found_with else some}" in shown
+    # Now the pool has it all from the beginning on.
+    words = ["explore", "--seeds", "2", "--check", check, "--", "./program", "pool"]
+    assert main(words) == 2
+    told = " ".join(capsys.readouterr().out.split())
+    assert "violations nothing was checked: the program did nothing note" in told
+    assert "note with every seed the program did nothing; --before 'rm -f pool' has" in told
+    again = indelible.explore(["./program"], check=check, seeds=1, before="true")
+    assert again["notes"] == ["with every seed the program did nothing"]
+    Path("pool").unlink()
+    assert main(words) == (1 if found_with else 2)
+    asked = {"check": check, "before": "rm -f pool", "seeds": 2}
+    anew = indelible.explore(["./program", "pool"], **asked)
+    assert (anew.idle, anew["notes"]) == ([], [])
+    assert (anew.passed, len(anew.failed)) == (not found_with, 2 if found_with else 0)
+
+
 def test_how_sure_it_is_is_said_only_of_recordings_that_begin_alike(build: Build) -> None:
     adds = "for (int n = 0; n < 50; n++) {{ at[{}]++; flush(at); fence(); }}"
     build(PAIR.format(other=adds.format(0), main=adds.format(8)), "-O0")

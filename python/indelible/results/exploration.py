@@ -24,6 +24,11 @@ class Exploration(Object):
         return [row for row in self["rows"] if row["wrong"] is not None]
 
     @property
+    def idle(self) -> list[dict[str, Any]]:
+        """The rows of the seeds with which the program did nothing to persistent memory."""
+        return [row for row in self["rows"] if row["idle"]]
+
+    @property
     def passed(self) -> bool:
         """Whether there was something to check with every seed, and no error was found."""
         return not self.failed and self.checked

@@ -31,7 +31,8 @@ def explored(answer: Exploration, width: int | None = None) -> str:
     lines.append(text.paragraph("violations", _verdict(answer), width))
     for row in answer.failed[:SEEDS_SHOWN]:
         lines += _wrong(row, width)
-    notes = dict.fromkeys(note for row in rows[:1] for note in row["notes"])
+    busy = [row for row in rows if not row["idle"]]
+    notes = dict.fromkeys(note for row in busy[:1] for note in row["notes"])
     # A checker that refuses an image with one seed is known to look at images.
     told = [row["accepts_all"] for row in rows if row["accepts_all"] is not None]
     for note in [*answer["notes"], *notes, *([ACCEPTS_ALL] if told and all(told) else [])]:
@@ -89,7 +90,12 @@ def _verdict(answer: Exploration) -> str:
             right += f"; an error in {percent} % of such orders would have shown, {sure} % sure"
         if answer.checked:
             return right
-        unchecked = max(rows, key=lambda row: (not row["checked"], row["announced_few"]))
+        busy = [row for row in rows if not row["idle"]]
+        if not busy:
+            return "nothing was checked: the program did nothing"
+        if all(row["checked"] for row in busy):
+            return f"ok with {len(busy)} of {len(rows)} seeds; nothing was checked with the others"
+        unchecked = max(busy, key=lambda row: (not row["checked"], row["announced_few"]))
         program = {} if answer["check"] is None else {"checker": answer["check"]}
         return nothing_checked({**unchecked, **program, "workload": "replay"})
     listed = ", ".join(str(row["seed"]) for row in failed)

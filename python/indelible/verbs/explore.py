@@ -55,6 +55,7 @@ NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(RECORDED),
     "start": None,
     "order": None,
+    "idle": False,
     "checked": False,
     "announced_few": False,
     "announced": None,
@@ -170,12 +171,16 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
 
 
 def _notes(plan: Plan, answer: Exploration, alike: bool) -> list[str]:
-    """Return what does not hold of recordings that begin with different memory, or that may."""
-    differ = answer["orders"] is None
+    """Return what does not hold of recordings that begin with different memory, or that may.
+
+    Also in how many of them the program did nothing, as if its pool had all that it would do.
+    """
+    differ, idle, many = answer["orders"] is None, len(answer.idle), len(answer["rows"])
+    of = f"with {idle} of {many} seeds" if idle < many else "with every seed"
+    said = [f"{of} the program did nothing"] if idle else []
     if plan.before is not None:
         told = f"`{plan.before}` does not have all recordings begin with the same memory, so orders"
-        return [f"{told} cannot be told apart"] if differ else []
-    said = []
+        return [*said, *([f"{told} cannot be told apart"] if differ else [])]
     if differ:
         said.append(
             "each recording began with what the one before left, so orders cannot be told apart,"
@@ -193,7 +198,8 @@ def _remedy(plan: Plan, answer: Exploration) -> str:
     words = dict.fromkeys([*plan.command[1:], *filter(None, [plan.options["pool"]])])
     pools = [word for word in words if os.path.isfile(word) and os.path.realpath(word) in mapped]
     remove = f"rm -f {shlex.join(pools) or 'POOL'}"
-    return f"--before {shlex.quote(remove)} has all begin alike"
+    how = "each begin anew" if answer.idle else "all begin alike"
+    return f"--before {shlex.quote(remove)} has {how}"
 
 
 def _would_show(answer: Exploration) -> float | None:
@@ -338,6 +344,8 @@ class Order:
         # Which regions there are, and whether threads meet, may depend on the order.
         start = "\n".join(line for line in before.splitlines() if line.startswith("bytes "))
         row |= {"start": _digest(start), "order": _digest(order)}
+        if not order.strip():
+            return row | {"idle": True}
         return row | self._crash(recorded, text, control)
 
     def _crash(self, recorded: Recorded, text: str, control: core.Control) -> dict[str, Any]:
