@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
-from indelible import cluster, extension, kept, pool
+from indelible import cluster, extension, kept, pool, told
 from indelible.cluster import Dask
 from indelible.errors import InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment
@@ -16,6 +16,7 @@ from indelible.results.comparison import Cell, SeededCell
 from indelible.results.crash import Verdict, failed_points
 from indelible.results.run import Run
 from indelible.settings import OF_CELLS, Pairs, canonical
+from indelible.told import OneOf
 
 #: Power failures of the sampled campaign that stands beside every speed.
 SAMPLED_POINTS = 200
@@ -41,17 +42,19 @@ def run_all(
     first: Callable[[Experiment], Any],
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
+    at: Mapping[Experiment, Sequence[str]] | None = None,
 ) -> tuple[dict[Experiment, Run], bool, Taken | None]:
     """Run experiments in the order of the key `first`, on the cluster `dask` if one is named.
 
     Returns the runs, whether they were interrupted, and how many answers came from the folder
-    `keep`. An impossible experiment is refused before any is run.
+    `keep`. An impossible experiment is refused before any is run. With `at`, the words that tell
+    each one from the others of its design, an error names the run.
     """
-    for asked in experiments:
-        asked.check()
+    named = {} if at is None else told.names(experiments, lambda asked: at[asked])
+    told.require_possible(experiments, named)
     order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
     jobs = kept.keeping(experiments, keep)
-    answers, interrupted = _execute(jobs, order, dask)
+    answers, interrupted = _execute(jobs, order, dask, named)
     done = {
         asked: Run(data, asked)
         for asked, data in zip(experiments, answers, strict=True)
@@ -73,7 +76,8 @@ def run_possible(
     """
     tried = [asked if asked in needed else Tried(asked) for asked in experiments]
     jobs = kept.keeping(tried, keep)
-    answers, interrupted = _execute(jobs, range(len(jobs)), dask)
+    named = told.names([*needed], lambda _: ())
+    answers, interrupted = _execute(jobs, range(len(jobs)), dask, named)
     whole = {
         asked: data for asked, data in zip(experiments, answers, strict=True) if _is_whole(data)
     }
@@ -94,13 +98,14 @@ def run_tested(
     Returns the runs, the verdicts, whether they were interrupted, and how many answers came from
     the folder `keep`. An impossible run is refused before any is run.
     """
-    for asked in plan.values():
-        asked.check()
     seeded = {(*cell, s): replace(asked, seed=s) for cell, asked in plan.items() for s in seeds}
+    named = told.names([*seeded.values()], _cores)
+    # Which runs are possible does not depend on the seed.
+    told.require_possible([*plan.values()], named)
     jobs: Sequence[Any] = [*seeded.values(), *campaigns]
     order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index]))
     jobs = kept.keeping(jobs, keep)
-    answers, interrupted = _execute(jobs, order, dask)
+    answers, interrupted = _execute(jobs, order, dask, named)
     runs = {
         cell: Run(data, asked)
         for (cell, asked), data in zip(seeded.items(), answers, strict=False)
@@ -109,7 +114,11 @@ def run_tested(
     verdicts: dict[Cell, Verdict] = {}
     for (job, cells), data in zip(campaigns.items(), answers[len(seeded) :], strict=True):
         if _is_whole(data):
-            verdicts |= dict.fromkeys(cells, _verdict(job, data))
+            verdict = _verdict(job, data)
+            if verdict.reason is not None:
+                own = told.by_its_own_name(verdict.reason, job.experiment, named)
+                verdict = replace(verdict, reason=own)
+            verdicts |= dict.fromkeys(cells, verdict)
     taken = kept.taken(jobs, "runs and campaigns" if campaigns else "runs")
     return runs, verdicts, interrupted, taken
 
@@ -193,10 +202,18 @@ def urgency(job: Experiment | Tried) -> tuple[int, bool, int]:
     return (asked.seed, is_campaign, -(asked.cores or 0))
 
 
+def _cores(asked: Experiment) -> list[str]:
+    return [] if asked.cores is None else [f"{asked.cores} core{'s'[: asked.cores > 1]}"]
+
+
 def _execute(
-    jobs: Sequence[Any], order: Iterable[int], dask: Dask
+    jobs: Sequence[Any], order: Iterable[int], dask: Dask, named: Mapping[Experiment, str]
 ) -> tuple[Sequence[dict[str, Any] | None], bool]:
-    """Return the answers of the jobs, and whether Ctrl-C came before the last one."""
+    """Return the answers of the jobs, and whether Ctrl-C came before the last one.
+
+    Errors have the names of the runs.
+    """
+    jobs = [OneOf(job, named) for job in jobs]
     try:
         with cluster.place_of(dask) as place:
             return pool.execute(jobs, order, place=place), False

@@ -79,8 +79,12 @@ def sweep(
     plan = {cell: asked(*cell) for cell in product(points, chosen, workloads, each_seed)}
     # A run that several points share, because a field does not affect its design, is made once.
     unique = [*dict.fromkeys(plan.values())]
+    at = {
+        asked: [f"{key}={value}" for key, value in zip(values, cell[0], strict=True)]
+        for cell, asked in reversed(plan.items())
+    }
     # Seed by seed and point by point, so that an interruption leaves whole points of a seed.
-    done, interrupted, taken = run_all(unique, lambda asked: asked.seed, keep, dask)
+    done, interrupted, taken = run_all(unique, lambda asked: asked.seed, keep, dask, at)
     answer = Sweep(
         designs=chosen,
         workloads=workloads,
