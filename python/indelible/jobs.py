@@ -56,7 +56,7 @@ def run_all(
     jobs = kept.keeping(experiments, keep)
     answers, interrupted = _execute(jobs, order, dask, named)
     done = {
-        asked: Run(data, asked)
+        asked: Run.of(data, asked)
         for asked, data in zip(experiments, answers, strict=True)
         if _is_whole(data)
     }
@@ -81,7 +81,7 @@ def run_possible(
     whole = {
         asked: data for asked, data in zip(experiments, answers, strict=True) if _is_whole(data)
     }
-    done = {asked: Run(data, asked) for asked, data in whole.items() if UNTESTED not in data}
+    done = {asked: Run.of(data, asked) for asked, data in whole.items() if UNTESTED not in data}
     refused = {asked: data[UNTESTED] for asked, data in whole.items() if asked not in done}
     return done, refused, interrupted, kept.taken(jobs, "runs")
 
@@ -107,7 +107,7 @@ def run_tested(
     jobs = kept.keeping(jobs, keep)
     answers, interrupted = _execute(jobs, order, dask, named)
     runs = {
-        cell: Run(data, asked)
+        cell: Run.of(data, asked)
         for (cell, asked), data in zip(seeded.items(), answers, strict=False)
         if _is_whole(data)
     }

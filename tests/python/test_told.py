@@ -70,9 +70,9 @@ def test_a_single_run_has_no_name_and_one_design_no_settings_of_its_own() -> Non
 
 
 def test_what_no_run_can_have_is_said_without_a_name() -> None:
-    with pytest.raises(indelible.InputError, match="^cores is 99; machine tiny takes 1 to 4"):
+    with pytest.raises(indelible.InputError, match=r"^cores is 99; machine tiny takes 1 to 4"):
         compared(["silo", "lad"], ["scribble"], cores=99)
-    with pytest.raises(indelible.InputError, match="^unknown parameter `entires` of design silo"):
+    with pytest.raises(indelible.InputError, match=r"^unknown parameter `entires` of design silo"):
         indelible.compare(["native", "silo"], ["hash"], set={"silo.entires": 1})
 
 

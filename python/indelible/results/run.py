@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indelible.experiment import Experiment
+from indelible.ignored import with_note
 from indelible.results import Answer
 
 
@@ -16,6 +17,11 @@ class Run(Answer):
 
     data: Mapping[str, Any]
     experiment: Experiment
+
+    @staticmethod
+    def of(data: Mapping[str, Any], asked: Experiment) -> Run:
+        """Return an answer of the simulator, with the note on fences that its design ignores."""
+        return Run(with_note(data, asked), asked)
 
     @property
     def settings(self) -> dict[str, str]:

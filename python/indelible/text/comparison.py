@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 
+from indelible.ignored import joined
 from indelible.means import geometric_mean
 from indelible.metrics import METRICS
 from indelible.results.comparison import NATIVE, Cell, Comparison
@@ -307,8 +308,8 @@ def notes(answer: Comparison) -> list[Note]:
 
 def _run_notes(answer: Comparison, width: int) -> list[str]:
     """Return the runs' own notes, and the notes on designs without a good verdict."""
-    told = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
-    notes = [footnote("*", note, width) for note in dict.fromkeys(told)]
+    told = joined([(run.experiment.design, run.data) for run in answer.runs.values()])
+    notes = [footnote("*", note, width) for note in told]
     for design in answer.designs:
         verdict = Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
         if verdict.kind == "fail":

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from indelible.ignored import HEEDS, is_ignored
 from indelible.jobs import portable
 from indelible.latencies import is_told
 from indelible.metrics import transactions
@@ -115,16 +116,20 @@ def _crash_command(answer: Run) -> str:
     """Return the command of a campaign on the same experiment, on machine `tiny`.
 
     The design and the workload are as they are set, and what survives is what survives there.
-    Of a trace whose transactions store nothing only a checker knows what is right.
+    Of a trace whose transactions store nothing only a checker knows what is right, and only on a
+    design that does not ignore its flushes and fences.
     """
-    row = answer.data
-    design = shlex.quote(row["design"])
-    words = [f"indelible crash --design {design} --workload {row['workload']}"]
+    row, settings = answer.data, portable(answer.experiment)
+    is_unsaid = row["workload"] == "replay" and not row["write_set"]["lines_max"]
+    design = row["design"]
+    if is_unsaid and is_ignored(row, answer.experiment):
+        design = HEEDS
+        settings = tuple(pair for pair in settings if not pair[0].startswith("design."))
+    words = [f"indelible crash --design {shlex.quote(design)} --workload {row['workload']}"]
     if script := answer.experiment.script:
         words.append(f"{script.flag} {shlex.quote(script.path)}")
-    settings = portable(answer.experiment)
     words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings]
-    if row["workload"] == "replay" and not row["write_set"]["lines_max"]:
+    if is_unsaid:
         words.append("--check COMMAND")
     return " ".join(words)
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from indelible import text
+from indelible.ignored import joined
 from indelible.metrics import METRICS
 from indelible.results.sweep import Point, Sweep
 from indelible.text.comparison import Grid, stubbed_tables
@@ -178,8 +179,8 @@ def notes(answer: Sweep) -> list[text.Note]:
     ]
     told += text.few_notes(answer)
     told += text.durability_notes(answer)
-    own = (note for run in answer.runs.values() for note in run.data.get("notes") or [])
-    return [*told, *(("*", note) for note in dict.fromkeys(own))]
+    own = joined([(run.experiment.design, run.data) for run in answer.runs.values()])
+    return [*told, *(("*", note) for note in own)]
 
 
 def _ahead_notes(answer: Sweep) -> list[text.Note]:

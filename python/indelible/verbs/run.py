@@ -39,4 +39,4 @@ def run(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
     asked = replace(asked, epochs=epochs, latencies=latencies, warmup=warmup)
-    return pool.execute_one(asked, lambda data: Run(data, asked))
+    return pool.execute_one(asked, lambda data: Run.of(data, asked))
