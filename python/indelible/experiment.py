@@ -29,8 +29,10 @@ CRASH_MACHINE = "tiny"
 TIMELINE_START = "0ns"
 TIMELINE_LENGTH = "20us"
 
-#: The length of a timeline up to a violation (ours: a screen or two on machine `tiny`).
+#: The length of a timeline up to a violation (ours: a screen or two on machine `tiny`), and in
+#: cycles where it ends with one.
 TIMELINE_OF_VIOLATION = "200ns"
+CYCLES_OF_VIOLATION = 200
 
 #: The most random programs of a call of `litmus` (ours).
 RANDOM_MAX = 1_000_000
@@ -264,10 +266,20 @@ class Campaign:
     def recording(self, violation: Mapping[str, Any]) -> Recording | None:
         """Return the timeline up to a violation in the first life; None for other violations.
 
-        A run whose images a program checks numbers its events otherwise, so it has none, too.
+        A run whose images a program checks numbers its events otherwise, since each of its stores
+        and marks is one, so its timeline ends with the cycle.
         """
-        if violation["life"] > 1 or not violation["event"] or self.check is not None:
+        if violation["life"] > 1 or not violation["event"]:
             return None
+        if self.check is not None:
+            until = violation["cycle"] + 1
+            start = max(0, until - CYCLES_OF_VIOLATION)
+            return Recording(
+                self.experiment,
+                f"{start}cycles" if start else TIMELINE_START,
+                f"{until - start}cycles",
+                without=self.without,
+            )
         return Recording(
             self.experiment,
             length=TIMELINE_OF_VIOLATION,

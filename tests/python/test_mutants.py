@@ -180,7 +180,7 @@ def test_a_trial_is_repeated_as_it_was_made(workload: str, own: dict[str, str]) 
     assert {"cores 2", "txs 20", "seed 1", "set llc.size=256B", "lives 2", "no-nested"} <= {*words}
 
 
-def test_a_timeline_is_of_a_first_life_that_the_oracle_judged() -> None:
+def test_a_timeline_is_of_a_first_life() -> None:
     campaign = Campaign(Experiment("silo", "btree", "tiny"), without="log_first")
     found = {"life": 1, "event": 7}
     seen = campaign.recording(found)
@@ -188,8 +188,14 @@ def test_a_timeline_is_of_a_first_life_that_the_oracle_judged() -> None:
     assert (seen.event, seen.without, seen.experiment) == (7, "log_first", campaign.experiment)
     assert campaign.recording(found | {"life": 2}) is None
     assert campaign.recording(found | {"event": 0}) is None
-    # Where a program checks, events have other numbers.
-    assert replace(campaign, check="./mine").recording(found) is None
+    # Where a program checks, events have other numbers, and only the cycles are the same.
+    checked = replace(campaign, check="./mine")
+    for cycle, window in ((69, ("0ns", "70cycles")), (286, ("87cycles", "200cycles"))):
+        seen = checked.recording(found | {"cycle": cycle})
+        assert seen is not None
+        assert (seen.event, seen.start_at, seen.length) == (None, *window)
+        assert seen.without == "log_first"
+    assert checked.recording(found | {"life": 2, "cycle": 69}) is None
 
 
 def test_one_rule_is_looked_for(

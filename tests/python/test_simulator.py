@@ -534,7 +534,16 @@ def test_a_program_checks_what_power_failures_leave_of_its_trace(tmp_path: Path)
     assert "record 1 of 1 is damaged" in campaign.data["violations"][0]["text"]
     again = shlex.split(campaign.campaign.command())[1:]
     code, shown, _ = indelible(*again, "--images", str(tmp_path / "images"))
-    assert (code, "timeline" in shown) == (1, False)
+    assert code == 1
+    first = campaign.data["violations"][0]
+    (told,) = re.findall(r"^timeline +indelible ((?:.*\\\n)*.*)$", shown, re.MULTILINE)
+    assert shlex.split(told.replace("\\\n", " ")) == shlex.split(first["timeline"])[1:]
+    assert "it shows the run, and not which of the stores" in " ".join(shown.split())
+    code, listed, _ = indelible(*shlex.split(first["timeline"])[1:])
+    assert code == 0
+    # The store behind which the power failed is the last one.
+    stores = re.findall(r"^ *(\d+) .* store 0x", listed, re.MULTILINE)
+    assert 0 <= first["cycle"] - int(stores[-1]) <= 1
     kept = sorted((tmp_path / "images").iterdir())
     assert kept
     assert f"kept in {kept[0]}" in re.sub(r"\s+", " ", shown)

@@ -19,7 +19,8 @@ DESCRIPTION = (
     "core stores, flushes, fetches and waits for, what each write-pending queue\n"
     "holds, what each bank does, and the design's own events. The file is a trace for\n"
     "https://ui.perfetto.dev; --list prints the same. With --event it is the part\n"
-    "before a power cut of `indelible crash`."
+    "before a power cut of `indelible crash`; of one with --check, give its cycle:\n"
+    "--for 70cycles ends behind cycle 69."
 )
 EPILOG = """\
 examples:
@@ -41,7 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         dest="start",
         default=TIMELINE_START,
         metavar="TIME",
-        help=f"start of the window, in simulated time since measuring began ({TIMELINE_START})",
+        help="start of the window, in simulated time since measuring began, such as 5us or"
+        f" 900cycles ({TIMELINE_START})",
     )
     parser.add_argument(
         "--for",
@@ -54,8 +56,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--event",
         type=options.whole(1),
         metavar="N",
-        help="end at the power cut that `crash` calls event N, and begin --for before it; the"
-        f" machine is then {CRASH_MACHINE} unless given",
+        help="end at the power cut that `crash` without --check calls event N, and begin --for"
+        f" before it; the machine is then {CRASH_MACHINE} unless given",
     )
     parser.add_argument(
         "--address",

@@ -104,7 +104,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
     blind = row.get("checker", {}).get("accepts_all", False)
     for note in [*(row.get("notes") or []), *([ACCEPTS_ALL] if blind else [])]:
         lines.append(paragraph("note", str(note), width))
-    lines += _timeline(violations, "timeline", width)
+    lines += _timeline(violations, "timeline", width, LACKS[1 if "checker" in row else 0])
     if answer.taken is not None:
         # A path stays whole.
         how = "taken from" if answer.taken.count else "in"
@@ -113,14 +113,23 @@ def crash(answer: Crash, width: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def _timeline(violations: Sequence[Mapping[str, Any]], label: str, width: int) -> list[str]:
+#: What a timeline does not show of an image that timing did not leave: of one in which writes came
+#: early, and of one that a checker was shown.
+LACKS = (
+    "it does not show the writes that came early in that image",
+    "it shows the run, and not which of the stores before the cut that image has",
+)
+
+
+def _timeline(
+    violations: Sequence[Mapping[str, Any]], label: str, width: int, lacks: str = LACKS[0]
+) -> list[str]:
     """Return the command that lists the events before the first violation, and what it lacks."""
     if not violations or violations[0]["timeline"] is None:
         return []
     lines = [command(label, violations[0]["timeline"], width)]
     if violations[0]["order"]:
-        early = "it does not show the writes that came early in that image"
-        lines.append(paragraph("", early, width))
+        lines.append(paragraph("", lacks, width))
     return lines
 
 
