@@ -255,11 +255,18 @@ def test_a_heat_map_has_the_ratios_of_the_grid(fake: ModuleType) -> None:
     assert [*panels(alone)] == ["hash", "btree", "gmean"]
 
 
-def test_values_of_a_heat_map_grow_to_the_right_and_upwards(fake: ModuleType) -> None:
+def test_a_heat_map_has_its_values_where_the_table_has_them(fake: ModuleType) -> None:
     vary = {"cores": [8, 1, 2], "silo.entries": [20, 4]}
-    (axes,) = panels(indelible.sweep("silo", "hash", vary)).values()
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2", "8"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["4", "20"]
+    answer = indelible.sweep("silo", "hash", vary)
+    (axes,) = panels(answer).values()
+    ((head, *rows),) = sweep_text.grids(answer).values()
+    names = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+    down = [label.get_text() for _, label in sorted(names, key=lambda tick: -tick[0])]
+    # The last of them is at the bottom.
+    bottom, top = axes.get_ylim()
+    assert bottom > top
+    assert [*reversed(down)] == ["8", "1", "2"] == [row[0] for row in rows]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["20", "4"] == head[1:]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("silo.entries", "cores")
     assert cells(axes)["8", "20"] == "1.00"
 
@@ -267,11 +274,11 @@ def test_values_of_a_heat_map_grow_to_the_right_and_upwards(fake: ModuleType) ->
 def test_colours_are_as_far_from_one_on_both_sides(fake: ModuleType) -> None:
     answer = indelible.sweep("silo", "hash", {"cores": [4, 1, 8], "silo.entries": [4]})
     (axes,) = panels(answer).values()
-    light = [sum(patch.get_facecolor()[:3]) for patch in axes.patches]
+    light = [sum(axes.patches[row].get_facecolor()[:3]) for row in (1, 0, 2)]
     # A quarter, one, and twice: the quarter is as dark as there is, and twice half as light.
     colours = [colormaps[sweep_plot.COLOUR_MAP](place) for place in (0.0, 0.5, 0.75)]
     assert light == sorted(light) == pytest.approx([sum(c[:3]) for c in colours], abs=0.02)
-    dark, *_ = axes.texts
+    _, dark, _ = axes.texts
     assert (dark.get_text(), dark.get_color()) == ("0.25", "white")
     assert axes.texts[-1].get_color() == "black"
 

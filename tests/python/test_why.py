@@ -175,7 +175,7 @@ def test_whether_a_change_turns_them_round(
     turned = ["--set", "controller.wpq=256", "--by", "4", "--fields", "undo@x86,controller,silo"]
     # 0.95 over 0.8; over 1.6 with a queue four times as long; with entries 0.4 more, and 0.4 less.
     assert (
-        "As it is silo over undo@x86 is 1.19, and above 1 with every one of 7 changes but 2:"
+        "As it is silo over undo@x86 is 1.19, and above 1 with 5 of 7 changes, but not with"
         " controller.wpq=1024 (0.59), undo@x86.entries=80 (0.59). All: 0.59 (controller.wpq=1024)"
         " to 2.38 (controller.wpq=64)."
     ) in joined(command, *WHY, *turned)
@@ -184,11 +184,15 @@ def test_whether_a_change_turns_them_round(
     with monkeypatch.context() as few:
         few.setattr(causes_text, "NAMED", 1)
         told = joined(command, *WHY, *turned)
-    assert "but 2: controller.wpq=1024 (0.59), and 1 more. All" in told
+    assert "but not with controller.wpq=1024 (0.59), and 1 more. All" in told
     assert "silo: gains most from silo.entries=80 (1.42) *" in told
+    with monkeypatch.context() as few:
+        few.setattr(causes_text, "FEW", 0.5)
+        told = joined(command, *WHY, *turned)
+    assert "with every one of 7 changes but 2: controller.wpq=1024 (0.59), undo@x86" in told
     # The farthest first: 0.95 over 1.3125 and over 1.299.
     near = ["--set", "controller.wpq=225", "--by", "3", "--fields", "controller,undo@x86"]
-    assert "but 2: undo@x86.entries=60 (0.72), controller.wpq=675 (0.73). All" in joined(
+    assert "not with undo@x86.entries=60 (0.72), controller.wpq=675 (0.73). All" in joined(
         command, *WHY, *near
     )
 

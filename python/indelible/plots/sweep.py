@@ -403,11 +403,11 @@ def _inches(said: Iterable[str], font: float) -> float:
 
 
 def _draw(axes: Axes, answer: Sweep, panel: Panel) -> None:
-    """Draw the cells of a panel, values growing to the right and upwards."""
+    """Draw the cells of a panel as the table has them, the first at the top left."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Rectangle
 
-    rows, columns = map(_ascending, answer.vary.values())
+    rows, columns = answer.vary.values()
     for y, row in enumerate(rows):
         for x, column in enumerate(columns):
             colour = to_rgb(panel.colours[row, column])
@@ -424,14 +424,14 @@ def _draw(axes: Axes, answer: Sweep, panel: Panel) -> None:
                 in_layout=False,
             )
     axes.set_xlim(-0.5, len(columns) - 0.5)
-    axes.set_ylim(-0.5, len(rows) - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_title(panel.name, fontsize=NAME_FONT, pad=3)
     axes.spines[:].set_visible(False)
 
 
 def _name_axes(axes: Axes, answer: Sweep, layout: Layout, *, across: bool, down: bool) -> None:
     """Name the fields, and as many of their values as there is room for."""
-    rows, columns = map(_ascending, answer.vary.values())
+    rows, columns = answer.vary.values()
     is_turned = _inches(columns, SMALL_FONT) > FILLED * layout.cell_width
     line = SMALL_FONT * LINE_HEIGHT / POINTS
     every = {
@@ -447,11 +447,6 @@ def _name_axes(axes: Axes, answer: Sweep, layout: Layout, *, across: bool, down:
         axes.set_xlabel(across_field, fontsize=SMALL_FONT)
     if down:
         axes.set_ylabel(down_field, fontsize=SMALL_FONT)
-
-
-def _ascending(values: Sequence[str]) -> list[str]:
-    """Return values in ascending order of their places."""
-    return [value for _, value in sorted(zip(_places(values), values, strict=True))]
 
 
 def _is_dark(colour: Sequence[float]) -> bool:

@@ -32,6 +32,9 @@ TOP = 12
 #: The most changes that are named of those that improve a design, and of the impossible ones.
 NAMED = 3
 
+#: The largest share of changes that a sentence calls exceptions (ours).
+FEW = 0.1
+
 #: The words for the side of 1 on which a ratio is.
 SIDES: dict[int | None, str] = {1: "above", 0: "level with", -1: "below"}
 
@@ -144,6 +147,9 @@ def headline(answer: Causes) -> str | None:
     named = ", ".join(f"{point[0]} ({ratio(known[point])})" for point in turned[:NAMED])
     more = len(turned) - NAMED
     named += f", and {more} more" if more > 0 else ""
+    if len(turned) > FEW * len(known):
+        kept = f"{len(known) - len(turned)} of {count}"
+        return f"{said}, and {side} 1 with {kept}, but not with {named}. All: {span}."
     return (
         f"{said}, and {side} 1 with every one of {count} but {len(turned)}: {named}. All: {span}."
     )
