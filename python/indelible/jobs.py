@@ -15,6 +15,7 @@ from indelible.kept import UNTESTED, Taken, Tried
 from indelible.results.comparison import Cell, SeededCell
 from indelible.results.crash import Verdict, failed_points
 from indelible.results.run import Run
+from indelible.scripts import is_script
 from indelible.settings import OF_CELLS, Pairs, canonical
 from indelible.told import OneOf
 
@@ -42,25 +43,47 @@ def run_all(
     first: Callable[[Experiment], Any],
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
-    at: Mapping[Experiment, Sequence[str]] | None = None,
 ) -> tuple[dict[Experiment, Run], bool, Taken | None]:
     """Run experiments in the order of the key `first`, on the cluster `dask` if one is named.
 
     Returns the runs, whether they were interrupted, and how many answers came from the folder
-    `keep`. An impossible experiment is refused before any is run. With `at`, the words that tell
-    each one from the others of its design, an error names the run.
+    `keep`. An impossible experiment is refused before any is run.
     """
-    named = {} if at is None else told.names(experiments, lambda asked: at[asked])
-    told.require_possible(experiments, named)
+    for asked in experiments:
+        asked.check()
     order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
     jobs = kept.keeping(experiments, keep)
-    answers, interrupted = _execute(jobs, order, dask, named)
+    answers, interrupted = _execute(jobs, order, dask, {})
     done = {
         asked: Run.of(data, asked)
         for asked, data in zip(experiments, answers, strict=True)
         if _is_whole(data)
     }
     return done, interrupted, kept.taken(jobs, "runs")
+
+
+def run_each(
+    at: Mapping[Experiment, Sequence[str]],
+    keep: str | os.PathLike[str] | None = None,
+    dask: Dask = None,
+) -> tuple[dict[Experiment, Run], dict[Experiment, str], bool, Taken | None]:
+    """Run experiments in their order, of which each has words that tell it from the others.
+
+    Returns the runs, why others are impossible, whether they were interrupted, and how many answers
+    came from the folder `keep`. What is known to be impossible is refused before any is run.
+    """
+    experiments = [*at]
+    named = told.names(experiments, lambda asked: at[asked])
+    told.require_possible(experiments, named)
+    jobs = kept.keeping([*map(_tried, experiments)], keep)
+    answers, interrupted = _execute(jobs, range(len(jobs)), dask, named)
+    refused = told.refused(experiments, answers, named)
+    done = {
+        asked: Run.of(data, asked)
+        for asked, data in zip(experiments, answers, strict=True)
+        if _is_whole(data) and asked not in refused
+    }
+    return done, refused, interrupted, kept.taken(jobs, "runs")
 
 
 def run_possible(
@@ -92,25 +115,28 @@ def run_tested(
     campaigns: Mapping[Tried, Iterable[Cell]],
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
-) -> tuple[dict[SeededCell, Run], dict[Cell, Verdict], bool, Taken | None]:
+) -> tuple[dict[SeededCell, Run], dict[SeededCell, str], dict[Cell, Verdict], bool, Taken | None]:
     """Run a plan with each seed, and the campaigns, on the cluster `dask` if one is named.
 
-    Returns the runs, the verdicts, whether they were interrupted, and how many answers came from
-    the folder `keep`. An impossible run is refused before any is run.
+    Returns the runs, why others are impossible, the verdicts, whether they were interrupted, and
+    how many answers came from the folder `keep`. What is known to be impossible is refused before
+    any is run.
     """
     seeded = {(*cell, s): replace(asked, seed=s) for cell, asked in plan.items() for s in seeds}
     named = told.names([*seeded.values()], _cores)
     # Which runs are possible does not depend on the seed.
     told.require_possible([*plan.values()], named)
-    jobs: Sequence[Any] = [*seeded.values(), *campaigns]
-    order = sorted(range(len(jobs)), key=lambda index: urgency(jobs[index]))
-    jobs = kept.keeping(jobs, keep)
+    all_jobs: Sequence[Any] = [*seeded.values(), *campaigns]
+    order = sorted(range(len(all_jobs)), key=lambda index: urgency(all_jobs[index]))
+    jobs = kept.keeping([*map(_tried, seeded.values()), *campaigns], keep)
     answers, interrupted = _execute(jobs, order, dask, named)
+    impossible = told.refused([*seeded.values()], answers[: len(seeded)], named)
     runs = {
         cell: Run.of(data, asked)
         for (cell, asked), data in zip(seeded.items(), answers, strict=False)
-        if _is_whole(data)
+        if _is_whole(data) and asked not in impossible
     }
+    refused = {cell: impossible[asked] for cell, asked in seeded.items() if asked in impossible}
     verdicts: dict[Cell, Verdict] = {}
     for (job, cells), data in zip(campaigns.items(), answers[len(seeded) :], strict=True):
         if _is_whole(data):
@@ -120,7 +146,7 @@ def run_tested(
                 verdict = replace(verdict, reason=own)
             verdicts |= dict.fromkeys(cells, verdict)
     taken = kept.taken(jobs, "runs and campaigns" if campaigns else "runs")
-    return runs, verdicts, interrupted, taken
+    return runs, refused, verdicts, interrupted, taken
 
 
 def portable(asked: Experiment) -> Pairs:
@@ -200,6 +226,14 @@ def urgency(job: Experiment | Tried) -> tuple[int, bool, int]:
     asked = job.experiment
     is_campaign = not isinstance(job, Experiment)
     return (asked.seed, is_campaign, -(asked.cores or 0))
+
+
+def _tried(asked: Experiment) -> Experiment | Tried:
+    """Return a run that may be impossible.
+
+    An error of a design in Python ends the whole call, and so does a computer without room.
+    """
+    return asked if is_script(asked.design) else Tried(asked, needs_room=True)
 
 
 def _cores(asked: Experiment) -> list[str]:

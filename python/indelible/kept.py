@@ -60,6 +60,8 @@ class Tried:
     """A job that may be impossible, which is no error here: its answer then says why."""
 
     job: Asked
+    #: Whether it is an error that this computer has no room for the job.
+    needs_room: bool = False
 
     @property
     def experiment(self) -> Experiment:
@@ -80,6 +82,8 @@ class Tried:
         try:
             return self.job.start(control)
         except InputError as error:
+            if self.needs_room and isinstance(error, HostError):
+                raise
             # This computer, or another one, may have room for it the next time.
             return {UNTESTED: str(error), PASSING: isinstance(error, HostError)}
 

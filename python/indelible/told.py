@@ -9,7 +9,7 @@ from typing import Any
 
 from indelible.errors import InputError
 from indelible.experiment import Experiment
-from indelible.kept import Simulated
+from indelible.kept import UNTESTED, Simulated
 from indelible.pool import Control
 from indelible.scripts import called
 
@@ -55,6 +55,23 @@ def require_possible(experiments: Sequence[Experiment], named: Mapping[Experimen
     if is_said or re.search(rf"\b{re.escape(called(asked.design))}\b", text):
         raise error
     raise _of_run(error, asked, named) from None
+
+
+def refused(
+    experiments: Sequence[Experiment],
+    answers: Sequence[Mapping[str, Any] | None],
+    named: Mapping[Experiment, str],
+) -> dict[Experiment, str]:
+    """Return why some of several runs are impossible, or refuse the first if none was possible."""
+    found = {
+        asked: by_its_own_name(data[UNTESTED], asked, named)
+        for asked, data in zip(experiments, answers, strict=True)
+        if data is not None and UNTESTED in data
+    }
+    if found and len(found) == len(experiments):
+        asked, reason = next(iter(found.items()))
+        raise InputError(f"{named[asked]}: {reason}" if asked in named else reason)
+    return found
 
 
 def _error(asked: Experiment) -> InputError | None:

@@ -474,12 +474,12 @@ def test_what_was_stopped_goes_on(
 
     def failing(spec: str, control: object) -> str:
         if len(runs) == 2:
-            raise indelible.InputError("the third one is refused")
+            raise indelible.HostError("the third one has no room")
         return str(real(spec, control))
 
     with monkeypatch.context() as patch:
         patch.setattr(extension.core, "run", failing)
-        with pytest.raises(indelible.InputError, match="the third one"):
+        with pytest.raises(indelible.HostError, match="on array: the third one"):
             indelible.compare(["native", "silo"], ["queue", "array"], **asked, keep=tmp_path)
     assert len(files(tmp_path)) == 2
     indelible.compare(["native", "silo"], ["queue", "array"], **asked, keep=tmp_path)

@@ -133,7 +133,7 @@ def call(args: argparse.Namespace) -> int:
         more = {view.key: [*view.rows(answer)]} if view.key is not None else {}
         table = partial(sheets.compared, view=asked)
         outputs.show(args, answer, view.text, view.figure, more, table)
-        return 0 if answer.passed else 1
+        return 1 if not answer.passed else 2 if answer.refused else 0
 
     return options.answer(
         lambda: indelible.compare(

@@ -91,7 +91,7 @@ def call(args: argparse.Namespace) -> int:
 
     def show(answer: Sweep) -> int:
         outputs.show(args, answer, sweep_text.sweep, sweep_plot.figure, table=sheets.swept)
-        return 0
+        return 2 if answer.refused else 0
 
     return options.answer(
         lambda: indelible.sweep(

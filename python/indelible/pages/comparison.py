@@ -50,7 +50,7 @@ def parts(answer: Comparison) -> dict[str, Any]:
         "title": pages.named(answer),
         "asked": pages.asked(answer, counts, answer.seeds_shown, {}),
         "interrupted": text.interrupted(answer, "runs") if answer.interrupted else None,
-        "main": _view(answer, RATIOS, "{metric} relative to {base}{better}"),
+        "main": _main(answer),
         "legend": _legend(answer),
         "summary": _view(answer, "summary", "All that a design trades, relative to {base}"),
         "figures": [_drawn(answer, name, title) for name, title in FIGURES.items()],
@@ -61,6 +61,11 @@ def parts(answer: Comparison) -> dict[str, Any]:
         "run_heads": pages.RUN_HEADS,
         "runs": pages.listed(answer.runs.values()),
     }
+
+
+def _main(answer: Comparison) -> Figure:
+    main = _view(answer, RATIOS, "{metric} relative to {base}{better}")
+    return replace(main, notes=[*text.refused_notes(answer), *main.notes])
 
 
 def _view(answer: Comparison, name: str, title: str) -> Figure:

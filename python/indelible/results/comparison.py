@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from indelible.errors import InputError
 from indelible.metrics import metric_named
 from indelible.results.crash import Verdict
-from indelible.results.seeds import OfSeeds, known, parts_of
+from indelible.results.seeds import AnyCell, OfSeeds, known, parts_of
 from indelible.rows import rows_as_csv
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Comparison(OfSeeds):
             answer["native"] = [
                 {**row, "normalized": self.native_ratio(*key)} for key, row in self.native.items()
             ]
-        return answer
+        return answer | self.left_out()
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots.
@@ -259,10 +259,13 @@ class Comparison(OfSeeds):
             mean["half_width_95"] = self.gmean_half_width(design, cores)
         return {"design": design, "cores": self.cores_used(cores), **mean}
 
-    def _summary(self, cell: Cell) -> dict[str, Any]:
+    def own(self, cell: AnyCell) -> dict[str, Any]:
+        """Return the fields that `--json` has for whose numbers a row has."""
         design, workload, cores = cell
-        own = {"design": design, "workload": workload, "cores": self.cores_used(cores)}
-        return {**own, **self.means(cell)}
+        return {"design": design, "workload": workload, "cores": self.cores_used(cores)}
+
+    def _summary(self, cell: Cell) -> dict[str, Any]:
+        return {**self.own(cell), **self.means(cell)}
 
     def cores_used(self, cores: int | None) -> int | None:
         """Return the number of cores that the machine chose, if none was asked for."""

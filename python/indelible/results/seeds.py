@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
@@ -59,6 +59,8 @@ class OfSeeds(Shown, ABC):
     settings: tuple[tuple[str, str], ...] = ()
     interrupted: bool = False
     taken: Taken | None = None
+    #: Why the runs that could not be made are missing, by cell and seed.
+    refused: Mapping[AnyCell, str] = field(default_factory=dict)
 
     @abstractmethod
     def cells(self) -> Sequence[AnyCell]:
@@ -72,14 +74,29 @@ class OfSeeds(Shown, ABC):
     def base(self, cell: AnyCell) -> AnyCell:
         """Return the cell that is 1.00 for a cell."""
 
+    @abstractmethod
+    def own(self, cell: AnyCell) -> dict[str, Any]:
+        """Return the fields that `--json` has for whose numbers a row has."""
+
+    def left_out(self) -> dict[str, Any]:
+        """Return what `--json` has of the runs that could not be made, if there are any."""
+        rows = [
+            {**self.own(tuple(cell)), "seed": seed, "reason": reason}
+            for (*cell, seed), reason in self.refused.items()
+        ]
+        return {"refused": rows} if rows else {}
+
     @cached_property
     def seeds_shown(self) -> tuple[int, ...]:
         """The seeds of the means: the first, and those after it all of whose runs ended."""
         cells = self.cells()
         whole = takewhile(
-            lambda seed: all((*cell, seed) in self.runs for cell in cells), self.seeds
+            lambda seed: all(self._has_ended((*cell, seed)) for cell in cells), self.seeds
         )
         return tuple(whole) or self.seeds[:1]
+
+    def _has_ended(self, run: AnyCell) -> bool:
+        return run in self.runs or run in self.refused
 
     @cached_property
     def labels(self) -> Mapping[str, str]:

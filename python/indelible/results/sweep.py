@@ -13,7 +13,7 @@ from typing import Any
 from indelible.errors import InputError
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.metrics import METRICS
-from indelible.results.seeds import OfSeeds, known, parts_of
+from indelible.results.seeds import AnyCell, OfSeeds, known, parts_of
 from indelible.rows import rows_as_csv
 from indelible.settings import as_word
 
@@ -181,7 +181,7 @@ class Sweep(OfSeeds):
         }
         if len(self.seeds) > 1:
             answer |= {"seeds": [*self.seeds_shown], "cells": [*map(self._summary, self.cells())]}
-        return answer
+        return answer | self.left_out()
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""
@@ -230,10 +230,13 @@ class Sweep(OfSeeds):
             mean["half_width_95"] = self.gmean_half_width(point, design)
         return {"point": self.named(point), "design": design, **mean}
 
-    def _summary(self, cell: SweepCell) -> dict[str, Any]:
+    def own(self, cell: AnyCell) -> dict[str, Any]:
+        """Return the fields that `--json` has for whose numbers a row has."""
         point, design, workload = cell
-        own = {"point": self.named(point), "design": design, "workload": workload}
-        return {**own, **self.means(cell)}
+        return {"point": self.named(point), "design": design, "workload": workload}
+
+    def _summary(self, cell: SweepCell) -> dict[str, Any]:
+        return {**self.own(cell), **self.means(cell)}
 
     def __repr__(self) -> str:
         return f"<Sweep of {', '.join(self.vary)}: {', '.join(self.designs)}>"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -45,6 +46,9 @@ BROKEN_COLUMN = 12
 #: What is between columns, and what is if they do not fit otherwise.
 GAP = "  "
 NARROW_GAP = " "
+
+#: The most points and seeds that are named of runs that could not be made.
+REFUSED_SHOWN = 3
 
 DURABILITY_NOTES = {
     "none": "no durability: not crash consistent by design, a bound, not a rival",
@@ -288,6 +292,28 @@ def durability_notes(answer: OfSeeds) -> list[Note]:
         for kind, note in DURABILITY_NOTES.items()
         if names[kind]
     ]
+
+
+def refused_notes(answer: OfSeeds) -> list[Note]:
+    """Return the notes on runs that could not be made, whose cells are empty."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for row in answer.left_out().get("refused", []):
+        words = [f"{key}={value}" for key, value in row.get("point", {}).items()]
+        words += [f"seed {row['seed']}"] if len(answer.seeds) > 1 else []
+        places.setdefault((_cell_said(answer, row), row["reason"]), []).append(", ".join(words))
+    every = Counter(_cell_said(answer, answer.own(cell)) for cell in answer.cells())
+    notes = []
+    for (name, reason), own in places.items():
+        more = f"; and {len(own) - REFUSED_SHOWN} more" if own[REFUSED_SHOWN:] else ""
+        at = f" ({'; '.join(own[:REFUSED_SHOWN])}{more})"
+        is_all = len(own) == every[name] * len(answer.seeds)
+        notes.append(("!", f"{name}{'' if is_all else at}: {reason}"))
+    return notes
+
+
+def _cell_said(answer: OfSeeds, own: Mapping[str, Any]) -> str:
+    cores = f", {plural(own['cores'], 'core')}" if own.get("cores") else ""
+    return f"{answer.labels[own['design']]} on {own['workload']}{cores}"
 
 
 def plural(count: float, thing: str) -> str:

@@ -32,6 +32,7 @@ from indelible.text import (
     plural,
     quantity,
     ratio_cell,
+    refused_notes,
     seeds_said,
     table_line,
     terminal_width,
@@ -85,7 +86,8 @@ def with_notes(
 def remarks(answer: Comparison, width: int) -> list[str]:
     """Return the notes on designs and runs that belong below every view."""
     daggers = durability_notes(answer)
-    return [*(footnote(*note, width) for note in daggers), *_run_notes(answer, width)]
+    told = (footnote(*note, width) for note in [*refused_notes(answer), *daggers])
+    return [*told, *_run_notes(answer, width)]
 
 
 def title(answer: Comparison) -> str:

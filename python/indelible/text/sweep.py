@@ -162,7 +162,7 @@ def _planes(answer: Sweep) -> dict[str, Grid]:
 
 def notes(answer: Sweep) -> list[text.Note]:
     """Return the notes on the tables."""
-    told = _ahead_notes(answer)
+    told = [*text.refused_notes(answer), *_ahead_notes(answer)]
     said = f"95 %: the widest confidence interval over {len(answer.seeds_shown)} seeds is that of"
     widths = {
         f"{name} at {_said(answer, point)}": value(point)

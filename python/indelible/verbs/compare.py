@@ -84,7 +84,7 @@ def compare(
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
     campaigns = sampled(plan, durability) if crash else {}
 
-    runs, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, keep, dask)
+    runs, refused, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, keep, dask)
     unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
     comparison = Comparison(
         designs=chosen,
@@ -100,6 +100,7 @@ def compare(
         durability=durability,
         interrupted=interrupted,
         taken=taken,
+        refused=refused,
         settings=template.settings,
     )
     batteries = {

@@ -10,7 +10,7 @@ from indelible import experiment, extension, pool
 from indelible.arguments import DesignName, FileName, named
 from indelible.cluster import Dask
 from indelible.experiment import MACHINE, Experiment
-from indelible.jobs import run_all
+from indelible.jobs import run_each
 from indelible.metrics import metric_named
 from indelible.results.sweep import Point, Sweep
 from indelible.settings import Settings, of_cell, pairs
@@ -78,19 +78,17 @@ def sweep(
 
     plan = {cell: asked(*cell) for cell in product(points, chosen, workloads, each_seed)}
     # A run that several points share, because a field does not affect its design, is made once.
-    unique = [*dict.fromkeys(plan.values())]
-    at = {
-        asked: [f"{key}={value}" for key, value in zip(values, cell[0], strict=True)]
-        for cell, asked in reversed(plan.items())
-    }
+    at: dict[Experiment, list[str]] = {}
     # Seed by seed and point by point, so that an interruption leaves whole points of a seed.
-    done, interrupted, taken = run_all(unique, lambda asked: asked.seed, keep, dask, at)
+    for cell, one in sorted(plan.items(), key=lambda pair: pair[1].seed):
+        at.setdefault(one, [f"{key}={value}" for key, value in zip(values, cell[0], strict=True)])
+    done, impossible, interrupted, taken = run_each(at, keep, dask)
     answer = Sweep(
         designs=chosen,
         workloads=workloads,
         vary=values,
         points=points,
-        machine=unique[0].machine,
+        machine=next(iter(at)).machine,
         seeds=each_seed,
         metric=metric,
         normalize=normalize,
@@ -98,6 +96,7 @@ def sweep(
         durability={row["name"]: row["durability"] for row in rows["designs"]},
         interrupted=interrupted,
         taken=taken,
+        refused={cell: impossible[one] for cell, one in plan.items() if one in impossible},
         settings=settings,
     )
     if interrupted:
