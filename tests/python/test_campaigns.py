@@ -176,6 +176,13 @@ def test_what_came_of_trials_is_told(trials: dict[str, Any], told: str) -> None:
     assert f"{runs}{told} repeat " in said(trials=tried)
 
 
+def test_trials_are_not_made_of_what_failed_without_them() -> None:
+    checker = {"images": 3, "accepts_all": False}
+    for more, failed in (({}, "design"), ({"checker": checker}, "program")):
+        shown = said(violations=[FOUND], trials=None, **more)
+        assert f"trials none: the {failed} already failed without them" in shown
+
+
 def test_what_was_wrong_in_a_trial_is_told_with_its_life() -> None:
     for life, of in ((1, ""), (2, " of life 2")):
         wrong = {"life": life, "event": 1_412, "text": "durability: lost", "replay": "again"}

@@ -203,7 +203,7 @@ def test_a_file_that_has_grown_unseen_is_noticed(build: Build) -> None:
             return 0;
         }"""
     )
-    with pytest.raises(InputError, match="1 bytes of persistent memory changed"):
+    with pytest.raises(InputError, match="1 byte of persistent memory changed"):
         indelible.record(["./program"], "a.trace")
 
 

@@ -4,25 +4,102 @@
 use std::fmt::Debug;
 
 use crate::image::Image;
-use crate::units::LineData;
+use crate::units::{CoreId, Line, LineData, PerCore, Word, WordMap};
 
 /// Checks what a power failure leaves of a program's data, whatever its transactions are.
 ///
 /// With a checker a power failure comes before every store, too, because what the program has
 /// stored may leave the caches at any time.
 pub trait Checker {
-    /// Checks what recovery made of a power failure. `marks` says how many times the program of
-    /// each core had told the world how far it has come.
+    /// Checks what recovery made of a power failure, when the programs had come so far. `held` says
+    /// how many transactions of each core that stored something the image holds.
     ///
     /// # Errors
     /// What is wrong with the image.
-    fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), Refusal>;
+    fn check(&self, image: &Image<'_>, reached: &Reached, held: &[u64]) -> Result<(), Refusal>;
 
     /// What the checker was asked about until now.
     fn shown(&self) -> Shown;
 
     /// Whether an end is wanted: the checker then says nothing of what it is asked about.
     fn is_cancelled(&self) -> bool;
+}
+
+/// How far the programs of a run have come.
+#[derive(Debug)]
+pub struct Reached {
+    /// How many times the program of each core told the world how far it has come.
+    marks: Vec<u64>,
+    /// Whether stores are durable when they are visible.
+    is_durable: bool,
+    words: WordMap<Extent>,
+    /// The words that each core's next fence makes durable, with the number of their stores.
+    flushed: PerCore<Vec<(Word, u64)>>,
+}
+
+/// How many stores a word of persistent memory has had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// How many have taken effect.
+    pub stores: u64,
+    /// How many of these are known to be durable; more may be.
+    pub durable: u64,
+}
+
+impl Reached {
+    /// Where the programs of a machine with `cores` cores begin. With `is_durable`, stores are
+    /// durable when they are visible.
+    pub fn new(cores: u8, is_durable: bool) -> Reached {
+        Reached {
+            marks: vec![0; usize::from(cores)],
+            is_durable,
+            words: WordMap::default(),
+            flushed: PerCore::new(cores, |_| Vec::new()),
+        }
+    }
+
+    /// How many times the program of each core told the world how far it has come.
+    pub fn marks(&self) -> &[u64] {
+        &self.marks
+    }
+
+    /// The stores that a word has had.
+    pub fn extent(&self, word: Word) -> Extent {
+        self.words.get(&word).copied().unwrap_or_default()
+    }
+
+    /// Notes a mark.
+    pub fn marked(&mut self, core: CoreId) {
+        self.marks[usize::from(core.0)] += 1;
+    }
+
+    /// Notes that a word was stored to; with `combining`, in a write-combining buffer, which
+    /// survives nowhere.
+    pub fn stored(&mut self, word: Word, combining: bool) {
+        let extent = self.words.entry(word).or_default();
+        extent.stores += 1;
+        if self.is_durable && !combining {
+            extent.durable = extent.stores;
+        }
+    }
+
+    /// Notes that what a line holds now is durable when the core's next fence is done.
+    pub fn flush(&mut self, core: CoreId, line: Line) {
+        let open = line.words().filter_map(|word| {
+            let Extent { stores, durable } = self.extent(word);
+            (durable < stores).then_some((word, stores))
+        });
+        let open: Vec<_> = open.collect();
+        self.flushed[core].extend(open);
+    }
+
+    /// Notes that a fence of a core is done that makes durable what was flushed before it.
+    pub fn fenced(&mut self, core: CoreId) {
+        for (word, stores) in std::mem::take(&mut self.flushed[core]) {
+            let extent = self.words.entry(word).or_default();
+            extent.durable = extent.durable.max(stores);
+        }
+    }
 }
 
 /// What a checker was asked about.
@@ -79,4 +156,37 @@ pub struct Piece {
     pub length: u64,
     /// The lines, each with the number of bytes before it.
     pub lines: Vec<(u64, LineData)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: CoreId = CoreId(0);
+    const B: CoreId = CoreId(1);
+
+    #[test]
+    fn a_fence_makes_durable_what_its_core_flushed_before_it() {
+        let mut reached = Reached::new(2, false);
+        for word in [Word(1), Word(1), Word(2), Word(9)] {
+            reached.stored(word, false);
+        }
+        reached.flush(A, Word(1).line());
+        reached.stored(Word(1), false);
+        reached.fenced(B);
+        assert_eq!(reached.extent(Word(1)), Extent { stores: 3, durable: 0 });
+        reached.fenced(A);
+        assert_eq!(reached.extent(Word(1)), Extent { stores: 3, durable: 2 });
+        assert_eq!(reached.extent(Word(2)), Extent { stores: 1, durable: 1 });
+        assert_eq!(reached.extent(Word(9)), Extent { stores: 1, durable: 0 });
+        assert_eq!(reached.extent(Word(3)), Extent::default());
+    }
+
+    #[test]
+    fn what_survives_is_durable_when_it_is_visible_but_not_in_write_combining_buffers() {
+        let mut reached = Reached::new(1, true);
+        reached.stored(Word(1), false);
+        reached.stored(Word(1), true);
+        assert_eq!(reached.extent(Word(1)), Extent { stores: 2, durable: 1 });
+    }
 }

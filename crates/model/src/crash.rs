@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::checker::{Checker, Refusal};
+use crate::checker::{Checker, Reached, Refusal};
 use crate::config::Domain;
 use crate::contents::{Contents, View};
 use crate::design::{FenceKind, Model};
@@ -125,8 +125,8 @@ pub struct Probe {
     order: u64,
     /// The writes that have arrived early in that image.
     early: Vec<Early>,
-    /// How often the program of each core told the world how far it had come.
-    marks: Vec<u64>,
+    /// How far the programs have come.
+    reached: Reached,
     /// The transactions of each core that the last image held whose data the workload inspected.
     inspected: Vec<u64>,
     /// What was found so far; [`Probe::finish`] adds what is known only at the end.
@@ -169,8 +169,9 @@ impl Probe {
             Some(Model::Unordered) => Some(false),
             _ => None,
         };
+        let survives = firmware.shape().every_cache_survives() || model == Some(Model::Visible);
         Probe {
-            marks: vec![0; usize::from(cores)],
+            reached: Reached::new(cores, survives),
             inspected: Vec::new(),
             oracle,
             stores,
@@ -205,10 +206,14 @@ impl Probe {
         combining: bool,
         view: &View,
     ) {
+        if self.workload.checker().is_some() {
+            self.reached.stored(word, combining);
+        }
         if let Some(versions) = &mut self.versions {
             versions.stored(word, values.0, view);
             if combining {
                 versions.flush(core, word.line());
+                self.reached.flush(core, word.line());
             }
         }
         if let Some(stores) = &mut self.stores {
@@ -233,6 +238,9 @@ impl Probe {
             stores.order.fence(core, kind);
         }
         if let Some(versions) = &mut self.versions {
+            if let FenceKind::Flush(line, ..) = kind {
+                self.reached.flush(core, line);
+            }
             versions.fence(core, kind);
         }
     }
@@ -241,8 +249,8 @@ impl Probe {
     pub fn locked(&mut self, core: CoreId) {
         if let Some(versions) = &mut self.versions {
             versions.fence(core, FenceKind::Order);
-            versions.fenced(core);
         }
+        self.settle(core);
     }
 
     /// Whether the campaign needs to know when fences are done.
@@ -257,8 +265,13 @@ impl Probe {
         if let Some(stores) = &mut self.stores {
             stores.order.fenced(core);
         }
-        if let Some(versions) = &mut self.versions {
-            versions.fenced(core);
+        self.settle(core);
+    }
+
+    /// Notes which versions of lines a fence that is done has made durable, if any.
+    fn settle(&mut self, core: CoreId) {
+        if self.versions.as_mut().is_some_and(|versions| versions.fenced(core)) {
+            self.reached.fenced(core);
         }
     }
 
@@ -271,7 +284,7 @@ impl Probe {
 
     /// Notes a mark: the program of a core told the world how far it has come.
     pub fn marked(&mut self, core: CoreId) {
-        self.marks[usize::from(core.0)] += 1;
+        self.reached.marked(core);
     }
 
     /// Notes that the design announced a transaction of a core, and those before it, as durable.
@@ -445,7 +458,7 @@ impl Probe {
             self.found.left = self.oracle.left(&held);
         }
         if let Some(checker) = self.workload.checker()
-            && let Err(refusal) = checker.check(image, &self.marks)
+            && let Err(refusal) = checker.check(image, &self.reached, &held)
         {
             return self.report(at, again, refusal, None);
         }

@@ -342,7 +342,8 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
     """Return the results of the unchanged design on the machines of the trials of mutants."""
     trials = row["trials"]
     if trials is None:
-        return [paragraph("trials", "none: the design already failed without them", width)]
+        failed = "program" if "checker" in row else "design"
+        return [paragraph("trials", f"none: the {failed} already failed without them", width)]
     if row.get("cancelled") and not trials["runs"]:
         return [paragraph("trials", "none: interrupted before them", width)]
     runs, cuts = plural(trials["runs"], "run"), plural(trials["points"], "power cut")

@@ -23,8 +23,8 @@ def recorded(answer: Recorded, width: int | None = None) -> str:
         lines.append(text.paragraph("threads", threads, width))
     if answer["unseen"]:
         unseen = (
-            f"{answer['unseen']:,} bytes changed without a store that was seen; their order between"
-            " fences is unknown"
+            f"{text.plural(answer['unseen'], 'byte')} changed without a store that was seen; their"
+            " order between fences is unknown"
         )
         lines.append(text.paragraph("unseen", unseen, width))
     if answer["exit_code"] != 0:
@@ -54,8 +54,22 @@ def _region(region: Mapping[str, Any]) -> str:
     return f"{region['bytes']:,} bytes at {region['address']:#x} ({name})"
 
 
+#: What a recording counts: how one is called, and how several are.
+COUNTED = {
+    "stores": ("store", "stores"),
+    "streams": ("store past the caches", "stores past the caches"),
+    "loads": ("load", "loads"),
+    "flushes": ("flush", "flushes"),
+    "fences": ("fence", "fences"),
+    "marks": ("mark", "marks"),
+    "transactions": ("transaction", "transactions"),
+}
+
+
 def _counts(answer: Mapping[str, Any]) -> str:
-    names = {"streams": "stores past the caches"}
-    told = ("stores", "streams", "loads", "flushes", "fences", "marks", "transactions")
-    found = [f"{answer[name]:,} {names.get(name, name)}" for name in told if answer[name]]
+    found = [
+        f"{answer[name]:,} {one if answer[name] == 1 else several}"
+        for name, (one, several) in COUNTED.items()
+        if answer[name]
+    ]
     return ", ".join(found) or "nothing"

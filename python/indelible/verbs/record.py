@@ -316,11 +316,12 @@ def _require_whole(
             if status["forks"]
             else ""
         )
+        size = f"{status['unseen']:,} byte{'' if status['unseen'] == 1 else 's'}"
         raise InputError(
-            f"{status['unseen']:,} bytes of persistent memory changed without a store that was"
-            f" seen, the first at {status['unseen_at']:#x} {place}; build what stores there with"
-            " `indelible cc`, or use --unseen to treat them as stored just before the next flush or"
-            f" fence. An instruction that the compiler does not report can do this too{forked}"
+            f"{size} of persistent memory changed without a store that was seen, the first at"
+            f" {status['unseen_at']:#x} {place}; build what stores there with `indelible cc`, or"
+            " use --unseen to treat them as stored just before the next flush or fence. An"
+            f" instruction that the compiler does not report can do this too{forked}"
         )
     if status["wrong"]:
         raise InputError(_wrong(status, sources))

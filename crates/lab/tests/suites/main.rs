@@ -9,6 +9,7 @@ mod campaigns;
 mod check;
 mod check_past_caches;
 mod check_threads;
+mod check_told;
 mod checker;
 mod common;
 mod conformance;

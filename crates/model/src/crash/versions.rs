@@ -101,15 +101,16 @@ impl Versions {
         }
     }
 
-    /// Notes that the fence or flush that a core asked for is done.
-    pub fn fenced(&mut self, core: CoreId) {
+    /// Notes that the fence or flush that a core asked for is done. Returns whether what the core
+    /// flushed before it is durable.
+    pub fn fenced(&mut self, core: CoreId) -> bool {
         let flushed = &mut self.cores[core];
         let reports = match flushed.asked.take() {
             Some(FenceKind::Flush(.., how)) => how == Flush::EvictInOrder,
             kind => kind.is_some(),
         };
         if !reports || !self.has_fences {
-            return;
+            return false;
         }
         for (line, until) in std::mem::take(&mut flushed.lines) {
             let Some(history) = self.lines.get_mut(&line) else { continue };
@@ -119,6 +120,7 @@ impl Versions {
                 history.settled = version;
             }
         }
+        true
     }
 
     /// Makes one of the images that there could be, by its number from 1 on, and returns whether

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::checker::{Checker, Examiner, Piece, Refusal, Shown};
+use model::checker::{Checker, Examiner, Piece, Reached, Refusal, Shown};
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, Word};
 use model::workload::{Pm, Step, Stop};
@@ -118,10 +118,10 @@ impl Examined {
 
     /// Returns the program's judgement of an image that it has not seen before; a refusal also says
     /// which of the trace's stores the image has.
-    fn judge(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), Refusal> {
+    fn judge(&self, image: &Image<'_>, reached: &Reached, held: &[u64]) -> Result<(), Refusal> {
         let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
-        let Err(mut text) = self.examine(&lines, marks) else { return Ok(()) };
-        text = format!("{text}; {}", self.told.of(|word| image.word(word)));
+        let Err(mut text) = self.examine(&lines, reached.marks()) else { return Ok(()) };
+        text = format!("{text}; {}", self.told.of(|word| image.word(word), reached, held));
         let files = self.examiner.keep(&self.pieces(&lines), self.shown().images + 1);
         let files = files.unwrap_or_else(|why| {
             text += &format!("; it is not kept: {why}");
@@ -166,16 +166,16 @@ fn history(replay: &Replay) -> Step<History> {
 }
 
 impl Checker for Examined {
-    fn check(&self, image: &Image<'_>, marks: &[u64]) -> Result<(), Refusal> {
+    fn check(&self, image: &Image<'_>, reached: &Reached, held: &[u64]) -> Result<(), Refusal> {
         let mut hasher = DefaultHasher::new();
         self.changing.iter().for_each(|&line| image.line(line).hash(&mut hasher));
-        marks.hash(&mut hasher);
+        reached.marks().hash(&mut hasher);
         let key = hasher.finish();
         // The same error is reported once, so that others are reported, too.
         if self.seen.borrow().contains(&key) {
             return Ok(());
         }
-        let answer = self.judge(image, marks);
+        let answer = self.judge(image, reached, held);
         if !self.is_cancelled() {
             self.seen.borrow_mut().insert(key);
         }

@@ -1,6 +1,6 @@
 //! What is told of an image that a checker or a design's hook does not accept, or that is wrong.
 
-use crate::checker::Shown;
+use crate::checker::{Reached, Shown};
 
 use super::*;
 
@@ -8,7 +8,7 @@ use super::*;
 struct Wants;
 
 impl Checker for Wants {
-    fn check(&self, image: &Image<'_>, _marks: &[u64]) -> Result<(), Refusal> {
+    fn check(&self, image: &Image<'_>, _: &Reached, _: &[u64]) -> Result<(), Refusal> {
         if image.word(DATA[1]) == 7 { Ok(()) } else { Err("the checker".to_owned().into()) }
     }
 

@@ -1,0 +1,95 @@
+//! Which of a program's stores memory has, as a campaign with a checker tells: also where a word
+//! holds a value that it held before.
+
+use crate::check::Bench;
+
+/// A journal: while it is valid, its two lines may differ.
+const JOURNAL: &str = "\
+region 0x10000 192
+measured
+store 0x10000 1
+flush 0x10000
+fence
+store 0x10040 5
+flush 0x10040
+store 0x10080 5
+fence
+store 0x10000 0
+flush 0x10000
+fence";
+
+const VERIFY: &str = r#"
+    word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
+    [ "$(word "$1" 0)" = 1 ] || [ "$(word "$1" 64)" = "$(word "$1" 128)" ] || exit 1"#;
+
+/// Returns what is said of memory when the checker refuses it.
+fn told(verify: &str, line: &str, trace: &str) -> Vec<String> {
+    let texts = Bench::new(verify).texts(line, trace);
+    let memory = |text: &String| text.split("; ").last().unwrap_or_default().to_owned();
+    texts.iter().map(memory).collect()
+}
+
+#[test]
+fn a_flag_that_is_cleared_again_is_told_of_as_the_newer_store() {
+    let expect = "memory has the store of line 10, and not that of line 8";
+    let of = |trace: &str| told(VERIFY, "undo@x86 replay", trace);
+    assert_eq!(of(JOURNAL), [expect]);
+    assert_eq!(of(&JOURNAL.replace("0x10000 0", "0x10000 2")), [expect]);
+    // What a write-combining buffer held is durable behind the fence, too.
+    assert_eq!(of(&JOURNAL.replace("store 0x10000", "ntstore 0x10000")), [expect]);
+    // Without the first fence the flag may also be the one that is missing.
+    let unordered = of(&JOURNAL.replacen("fence", "", 1));
+    let early = "memory has the store of line 6, and not that of line 3";
+    assert!(unordered.iter().any(|text| text == early), "{unordered:?}");
+}
+
+/// Where stores are durable when they are visible, each one that was made is there.
+#[test]
+fn where_stores_are_durable_at_once_the_newest_one_is_told() {
+    // The journal ends before its second line is right.
+    let late = JOURNAL.replace("0x10080 5", "0x10080 6") + "\nstore 0x10080 5";
+    for design in ["undo@eadr", "undo@bbb"] {
+        let told = told(VERIFY, &format!("{design} replay"), &late);
+        assert_eq!(told, ["memory has the stores up to line 10"], "{design}");
+    }
+}
+
+#[test]
+fn a_store_that_a_fence_made_durable_is_there_also_if_it_stored_zero() {
+    let trace = "\
+region 0x10000 128
+measured
+store 0x10000 0
+flush 0x10000
+fence
+mark it is cleared
+store 0x10040 1";
+    let verify = r#"
+        [ -z "$INDELIBLE_MARK" ] || [ "$(od -An -v -tu8 -j 64 -N 8 "$1" | tr -d ' ')" = 1 ]"#;
+    assert_eq!(told(verify, "undo@x86 replay", trace), ["memory has the stores up to line 3"]);
+}
+
+/// It is known which transactions memory holds.
+#[test]
+fn a_flag_that_transactions_set_and_clear_is_told_of_as_the_newer_store() {
+    let trace = "\
+region 0x10000 192
+measured
+begin
+store 0x10000 1
+commit
+begin
+store 0x10040 5
+store 0x10080 6
+commit
+begin
+store 0x10000 0
+commit
+begin
+store 0x10080 5
+commit";
+    for design in ["silo", "undo@x86", "redo@x86", "kiln", "ssp"] {
+        let told = told(VERIFY, &format!("{design} replay"), trace);
+        assert_eq!(told, ["memory has the stores up to line 11"], "{design}");
+    }
+}
