@@ -85,12 +85,15 @@ impl Reached {
 
     /// Notes that what a line holds now is durable when the core's next fence is done.
     pub fn flush(&mut self, core: CoreId, line: Line) {
-        let open = line.words().filter_map(|word| {
-            let Extent { stores, durable } = self.extent(word);
-            (durable < stores).then_some((word, stores))
-        });
-        let open: Vec<_> = open.collect();
-        self.flushed[core].extend(open);
+        line.words().for_each(|word| self.flush_word(core, word));
+    }
+
+    /// Notes that what a word holds now is durable when the core's next fence is done.
+    pub fn flush_word(&mut self, core: CoreId, word: Word) {
+        let Extent { stores, durable } = self.extent(word);
+        if durable < stores {
+            self.flushed[core].push((word, stores));
+        }
     }
 
     /// Notes that a fence of a core is done that makes durable what was flushed before it.

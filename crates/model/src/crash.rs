@@ -12,7 +12,7 @@ use crate::firmware::Firmware;
 use crate::image::{Image, Remembered};
 use crate::oracle::{Early, Oracle, Violation};
 use crate::persistency::Persistency;
-use crate::units::{CoreId, Cycle, TxId, Word, mix};
+use crate::units::{CoreId, Cycle, PerCore, TxId, Word, mix};
 use crate::workload::Workload;
 
 mod choices;
@@ -127,6 +127,9 @@ pub struct Probe {
     early: Vec<Early>,
     /// How far the programs have come.
     reached: Reached,
+    /// Whether each core waits for a durability fence, if the workload has a checker and a fence
+    /// waits for all of its core's stores.
+    awaits: Option<PerCore<bool>>,
     /// The transactions of each core that the last image held whose data the workload inspected.
     inspected: Vec<u64>,
     /// What was found so far; [`Probe::finish`] adds what is known only at the end.
@@ -172,6 +175,8 @@ impl Probe {
         let survives = firmware.shape().every_cache_survives() || model == Some(Model::Visible);
         Probe {
             reached: Reached::new(cores, survives),
+            awaits: (workload.checker().is_some() && model == Some(Model::Epoch))
+                .then(|| PerCore::new(cores, |_| false)),
             inspected: Vec::new(),
             oracle,
             stores,
@@ -209,6 +214,9 @@ impl Probe {
         if self.workload.checker().is_some() {
             self.reached.stored(word, combining);
         }
+        if self.awaits.is_some() {
+            self.reached.flush_word(core, word);
+        }
         if let Some(versions) = &mut self.versions {
             versions.stored(word, values.0, view);
             if combining {
@@ -243,6 +251,9 @@ impl Probe {
             }
             versions.fence(core, kind);
         }
+        if let Some(awaits) = &mut self.awaits {
+            awaits[core] = kind == FenceKind::Durable;
+        }
     }
 
     /// Notes that a core makes a locked operation, which is a fence, too.
@@ -255,22 +266,31 @@ impl Probe {
 
     /// Whether the campaign needs to know when fences are done.
     pub fn watches_fences(&self) -> bool {
+        self.awaits.is_some() || self.fences_forbid()
+    }
+
+    /// Whether fewer images are right behind a fence: that is a crash point.
+    fn fences_forbid(&self) -> bool {
         self.stores.is_some() || self.versions.is_some()
     }
 
-    /// Notes that the fence or flush that a core asked for is done.
-    pub fn fenced(&mut self, core: CoreId) {
+    /// Notes that the fence or flush that a core asked for is done. Returns whether a crash point
+    /// follows.
+    pub fn fenced(&mut self, core: CoreId) -> bool {
         // The fence allows fewer images from now on.
         self.ask();
         if let Some(stores) = &mut self.stores {
             stores.order.fenced(core);
         }
         self.settle(core);
+        self.fences_forbid()
     }
 
-    /// Notes which versions of lines a fence that is done has made durable, if any.
+    /// Notes what a fence that is done has made durable, if anything.
     fn settle(&mut self, core: CoreId) {
-        if self.versions.as_mut().is_some_and(|versions| versions.fenced(core)) {
+        let awaited = self.awaits.as_mut().is_some_and(|awaits| std::mem::take(&mut awaits[core]));
+        let flushed = self.versions.as_mut().is_some_and(|versions| versions.fenced(core));
+        if awaited || flushed {
             self.reached.fenced(core);
         }
     }

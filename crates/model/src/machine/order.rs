@@ -121,12 +121,12 @@ impl<D: Design> Machine<D> {
         self.probe.as_ref().is_some_and(|probe| probe.watches_fences())
     }
 
-    /// Tells the crash campaign that a fence is done, and makes a crash point.
+    /// Tells the crash campaign that a fence is done, and makes a crash point if fewer images are
+    /// right from now on.
     pub(super) fn fenced(&mut self, id: CoreId, at: Cycle) {
-        if let Some(probe) = &mut self.probe {
-            probe.fenced(id);
+        if self.probe.as_mut().is_some_and(|probe| probe.fenced(id)) {
+            self.crash_point(at);
         }
-        self.crash_point(at);
     }
 
     /// Notes that the world outside knows how far a program has come, and makes a crash point.
