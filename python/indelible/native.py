@@ -8,6 +8,7 @@ native.logging(variants=["cached", "movnti4"], entries=[1, 8]).rows
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -20,6 +21,7 @@ from indelible.experiment import Experiment, Logging
 from indelible.extension import catalog, describe
 from indelible.names import closest_first
 from indelible.results import Shown
+from indelible.results.origin import origin
 from indelible.settings import of_machine
 
 #: The published speed of the cached log over the uncacheable one (Li, Ogleari and Zhao, section
@@ -100,7 +102,13 @@ class Answer(Shown):
         answer = {**self.data, "published": {str(k): v for k, v in PUBLISHED.items()}}
         if self.machine is not None:
             answer |= {"against": self.machine, "simulated": [*self.simulated]}
-        return answer
+        return answer | origin(self.command)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        against = "" if self.machine is None else f" --against {shlex.quote(self.machine)}"
+        return self.asked.command() + against
 
     def save(self, path: str | PathLike[str]) -> None:
         """Draw the figure of `--plot` into a .png, .svg or .pdf."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from indelible import files, tables, text, typeset
 from indelible.errors import InputError
-from indelible.pages import comparison as comparison_page
-from indelible.pages import sweep as sweep_page
 from indelible.results.comparison import Comparison
 from indelible.results.seeds import OfSeeds
 from indelible.results.sweep import Sweep
@@ -44,7 +42,7 @@ def compared(answer: Comparison, path: str | PathLike[str], view: str = RATIOS) 
         # The view's table has no column or row for verdicts, so they become notes.
         told += _verdicts(answer)
     told += comparison_text.remarks(answer, NO_WIDTH)
-    command = comparison_page.command(answer, view, "--table", str(path))
+    command = answer.command_with(view, "--table", str(path))
     return _written(path, shown.rows(answer), _compared(answer, view), told, _made(answer, command))
 
 
@@ -55,7 +53,7 @@ def swept(answer: Sweep, path: str | PathLike[str]) -> str:
         raise _nothing()
     passings = [(">", said) for said in sweep_text.passings(answer)]
     told = [_said(note) for note in [*passings, *sweep_text.notes(answer)]]
-    command = sweep_page.command(answer, "--table", str(path))
+    command = answer.command_with("--table", str(path))
     return _written(path, tables.swept(answer), _swept(answer), told, _made(answer, command))
 
 

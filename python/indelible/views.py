@@ -14,7 +14,7 @@ from indelible.plots import latencies as latencies_plot
 from indelible.plots import stacks as stacks_plot
 from indelible.plots import summary as summary_plot
 from indelible.plots import usage as usage_plot
-from indelible.results.comparison import Comparison
+from indelible.results.comparison import RATIOS, Comparison
 from indelible.stacks import Stacked
 from indelible.text import Note, note_text, terminal_width
 from indelible.text import comparison as comparison_text
@@ -62,8 +62,6 @@ class View:
         told = [note_text(note, width) for note in self.notes(answer)]
         return with_notes(answer, block, told, width)
 
-
-RATIOS = "ratios"
 
 #: The views that are relative to a design's writes, so not to one without durability, which writes
 #: next to nothing.

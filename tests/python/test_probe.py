@@ -194,7 +194,8 @@ def test_cells_are_written_in_lines_of_the_buffer_on_the_dimm_if_there_is_one() 
 
 def test_rows_are_json_and_csv(optane: Probed) -> None:
     answer = json.loads(json.dumps(optane.json(), allow_nan=False))
-    assert answer.keys() == {"machines", "settings", "seed", "rows", "curves", "cancelled"}
+    own = {"machines", "seed", "rows", "curves", "cancelled"}
+    assert answer.keys() == own | {"settings", "command", "version"}
     assert [row["probe"] for row in answer["rows"]] == [*probes.PROBES]
     assert answer["rows"][0].keys() == {
         *("machine", "group", "probe", "what", "unit", "measured", "cores"),
@@ -220,7 +221,7 @@ def test_tables_fit(optane: Probed, latencies: dict[str, Probed], width: int) ->
 def test_the_command_says_how_to_repeat_it(optane: Probed) -> None:
     assert str(optane).endswith("repeat      indelible probe --machines optane --seed 1")
     answer = indelible.probe("tiny", ["amplification", "persist"], seed=3)
-    assert probe_text.command(answer) == (
+    assert answer.command == (
         "indelible probe --machines tiny --only persist,amplification --seed 3"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from typing import Any
 
 import indelible
 from indelible import sheets
@@ -130,7 +131,9 @@ def call(args: argparse.Namespace) -> int:
 
     def show(answer: Comparison) -> int:
         answer = based(answer, asked)
-        more = {view.key: [*view.rows(answer)]} if view.key is not None else {}
+        more: dict[str, Any] = {}
+        if view.key is not None:
+            more = {view.key: [*view.rows(answer)], "command": answer.command_with(asked)}
         table = partial(sheets.compared, view=asked)
         outputs.show(args, answer, view.text, view.figure, more, table)
         return 1 if not answer.passed else 2 if answer.refused else 0

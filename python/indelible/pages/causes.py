@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from indelible import pages, text
@@ -37,7 +36,7 @@ def parts(answer: Causes) -> dict[str, Any]:
         "gains": [*causes_text.gains(answer)],
         "figure": pages.drawn(behind, causes_plot.figure, answer, here),
         **pages.parts(of),
-        "command": _command(answer, of),
+        "command": answer.command_with(*simulated.REPORTED),
         "runs": len(answer.sweep.runs),
         "runs_as_they_are": len(here.runs),
         "refused": answer.refused,
@@ -64,7 +63,7 @@ def _simulated(answer: Causes) -> Simulated:
     for change in answer.changes.values():
         changed.setdefault(change.field, []).append(change.after)
     varied = tuple((field, ", ".join(values)) for field, values in changed.items())
-    return replace(Simulated.of(answer.as_it_is, [answer.cores]), varied=varied)
+    return Simulated.of(answer.as_it_is, varied)
 
 
 def _values(answer: Causes) -> Grid:
@@ -101,9 +100,3 @@ def _view(
     labels = (LABEL,) * (CHANGE_STUB if name == NAME else 1)
     table = pages.table(where(answer.as_it_is, answer.cores), labels, heads, rows)
     return Figure(name, title, None, None, [table], notes)
-
-
-def _command(answer: Causes, of: Simulated) -> str:
-    """Return the command line that repeats it."""
-    fields = simulated.names("--fields", answer.fields or ())
-    return simulated.command("why", of, ["--by", str(answer.by), *fields])

@@ -44,7 +44,7 @@ LABELS = ("design", "workload")
 
 def parts(answer: Comparison) -> dict[str, Any]:
     """Return the variables of the page's template."""
-    of = Simulated.of(answer, answer.cores)
+    of = Simulated.of(answer)
     counts = (count for count in map(answer.cores_used, answer.cores) if count is not None)
     return {
         "title": pages.named(answer),
@@ -57,7 +57,7 @@ def parts(answer: Comparison) -> dict[str, Any]:
         "verdicts": _verdicts(answer),
         **pages.parts(of),
         "campaigns": _campaigns(answer),
-        "command": _command(answer),
+        "command": answer.command_with(answer.own_view, *simulated.REPORTED),
         "run_heads": pages.RUN_HEADS,
         "runs": pages.listed(answer.runs.values()),
     }
@@ -144,29 +144,3 @@ def _campaigns(answer: Comparison) -> list[tuple[str, str, Verdict]]:
         if verdict.kind != "none":
             found[design, workload, verdict] = None
     return [*found]
-
-
-def _command(answer: Comparison) -> str:
-    """Return the command line that repeats it.
-
-    `--latencies` stands alone beside no other metric, and beside no measurement.
-    """
-    asked = next(iter(answer.runs.values())).experiment
-    has_view = asked.latencies and answer.metric == "throughput" and not answer.native
-    return command(answer, "latencies" if has_view else RATIOS, *simulated.REPORTED)
-
-
-def command(answer: Comparison, view: str, *written: str) -> str:
-    """Return the command line that repeats it with a view, and writes this."""
-    if view != RATIOS:
-        # A view has no metric, and no column of this computer's processor.
-        answer = replace(answer.by_metric("throughput"), native={})
-    flags = {
-        f"--{view}": view != RATIOS,
-        "--native": answer.native,
-        "--no-crash": all(verdict.kind == "none" for verdict in answer.verdicts.values()),
-    }
-    said = [flag for flag, is_said in flags.items() if is_said]
-    of = Simulated.of(answer, answer.cores)
-    own = ["--normalize", answer.normalize]
-    return simulated.command("compare", of, own, [*said, *written])

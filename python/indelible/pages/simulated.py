@@ -1,8 +1,7 @@
-"""The part of a page about what was simulated: machine, designs, workloads, and command."""
+"""The part of a page about what was simulated: machine, designs, workloads."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,30 +30,19 @@ class Simulated:
     settings: Pairs
     #: The scripts that workloads read, by the names of the workloads.
     scripts: Mapping[str, Script]
-    #: Numbers of cores, none if the machine says it.
-    cores: Sequence[int | None]
-    txs: int | None
-    seeds: Sequence[int]
-    metric: str
-    exact: bool
     #: Settings that vary, each with its values in words.
     varied: Pairs = ()
 
     @staticmethod
-    def of(answer: OfSeeds, cores: Sequence[int | None]) -> Simulated:
-        """Return what an answer is of that has a run, on these numbers of cores."""
-        runs = [run.experiment for run in answer.runs.values()]
+    def of(answer: OfSeeds, varied: Pairs = ()) -> Simulated:
+        """Return what an answer is of."""
         return Simulated(
             machine=answer.machine,
             designs=answer.designs,
             workloads=answer.workloads,
             settings=answer.settings,
-            scripts={run.workload: run.script for run in runs if run.script is not None},
-            cores=[] if None in cores else cores,
-            txs=runs[0].txs,
-            seeds=answer.seeds,
-            metric=answer.metric,
-            exact=runs[0].exact,
+            scripts=answer.scripts,
+            varied=varied,
         )
 
     @property
@@ -193,26 +181,3 @@ def _said(row: Mapping[str, Any]) -> str:
     """Return the description of a field, and its possible values."""
     accepted = f" [{row['range']}]" if row.get("range") else ""
     return f"{row.get('doc', '')}{accepted}"
-
-
-def command(verb: str, of: Simulated, own: Sequence[str], more: Sequence[str] = REPORTED) -> str:
-    """Return the command line that repeats an answer.
-
-    It has the words of its own between what all have, and more behind these.
-    """
-    words = ["indelible", verb, *names("--designs", of.designs)]
-    words += [*names("--workloads", of.workloads), "--machine", of.machine]
-    words += [*names("--cores", of.cores), *own]
-    words += ["--seed", str(of.seeds[0])] if of.seeds else []
-    words += [] if of.metric == "throughput" else ["--metric", of.metric]
-    words += [] if of.txs is None else ["--txs", str(of.txs)]
-    words += ["--seeds", str(len(of.seeds))] if len(of.seeds) > 1 else []
-    words += [part for pair in of.settings for part in ("--set", "=".join(pair))]
-    words += [part for script in of.scripts.values() for part in (script.flag, script.path)]
-    words += ["--exact"] if of.exact else []
-    return shlex.join([*words, *more])
-
-
-def names(flag: str, values: Sequence[object]) -> list[str]:
-    """Return a flag with several values; of none nothing."""
-    return [flag, ",".join(map(str, values))] if values else []

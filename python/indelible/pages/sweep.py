@@ -45,22 +45,15 @@ def parts(answer: Sweep) -> dict[str, Any]:
         "passings": _passings(answer),
         "figure": pages.drawn(behind, sweep_plot.figure, answer, answer),
         **pages.parts(of),
-        "command": command(answer, *simulated.REPORTED),
+        "command": answer.command_with(*simulated.REPORTED),
         "run_heads": heads,
         "runs": runs,
     }
 
 
 def _simulated(answer: Sweep) -> Simulated:
-    """Return what was simulated; what varies is not said by what else was asked for."""
-    asked = next(iter(answer.runs.values())).experiment
-    of = Simulated.of(answer, [None if "cores" in answer.vary else asked.cores])
-    return replace(
-        of,
-        txs=None if "txs" in answer.vary else of.txs,
-        seeds=() if "seed" in answer.vary else of.seeds,
-        varied=tuple((key, ", ".join(values)) for key, values in answer.vary.items()),
-    )
+    """Return what was simulated, and the values of what varies."""
+    return Simulated.of(answer, tuple((key, ", ".join(v)) for key, v in answer.vary.items()))
 
 
 def _where(answer: Sweep) -> str:
@@ -107,11 +100,3 @@ def _runs(answer: Sweep) -> tuple[list[str], list[list[Any]]]:
         said = {**run.data, **answer.named(point)}
         rows.append([said[head] for head in (design, workload, *own, *others)])
     return [design, workload, *own, *others], rows
-
-
-def command(answer: Sweep, *written: str) -> str:
-    """Return the command line that repeats it, and writes this."""
-    varied = [("--vary", f"{key}={','.join(values)}") for key, values in answer.vary.items()]
-    words = [word for pair in varied for word in pair]
-    words += [] if answer.normalize is None else ["--normalize", answer.normalize]
-    return simulated.command("sweep", _simulated(answer), words, written)

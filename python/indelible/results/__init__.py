@@ -6,8 +6,11 @@ Each kind is a module; here are the bases, and the answers that are nothing but 
 from __future__ import annotations
 
 import html
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
+
+from indelible.results.origin import origin
 
 
 class Shown:
@@ -18,10 +21,20 @@ class Shown:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-class Answer(Shown):
+class Answer(Shown, ABC):
     """An answer with the keys of its JSON as attributes."""
 
     data: Mapping[str, Any]
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, str]:
+        """The settings as they were given."""
+
+    @property
+    @abstractmethod
+    def command(self) -> str:
+        """The command line that repeats it."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         if name == "data" or name.startswith("__"):
@@ -39,8 +52,9 @@ class Answer(Shown):
         return bool(self.data.get("cancelled"))
 
     def json(self) -> dict[str, Any]:
-        """Return the object that `--json` prints."""
-        return dict(self.data)
+        """Return the object that `--json` prints: the results, and what was asked."""
+        # Of a run its own data say the version, which another simulator may have.
+        return {**self.data, **origin(self.command, self.settings), **self.data}
 
 
 class Object(Shown, dict[str, Any]):

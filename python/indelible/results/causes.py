@@ -20,6 +20,7 @@ from indelible.means import half_width, log_half_width, mean_of_seeds, mean_rati
 from indelible.metrics import METRICS
 from indelible.results import Shown
 from indelible.results.comparison import Comparison, SeededCell
+from indelible.results.origin import names, origin
 from indelible.results.run import Run
 from indelible.results.sweep import LEAST_LEAD, Point, Sweep
 from indelible.rows import rows_as_csv
@@ -96,6 +97,9 @@ class Causes(Shown):
             durability=of.durability,
             interrupted=of.interrupted,
             settings=of.settings,
+            txs=of.txs,
+            exact=of.exact,
+            scripts=of.scripts,
         )
 
     @property
@@ -261,6 +265,16 @@ class Causes(Shown):
             row["shift_half_width_95"] = self.shift_half_width(point)
         return row | {"notes": self.notes(point)}
 
+    def command_with(self, *written: str) -> str:
+        """Return the command line that repeats it, and writes this."""
+        own = ["--by", str(self.by), *names("--fields", self.fields or ())]
+        return self.sweep.line("why", [self.cores], self.sweep.seeds, own, written)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        return self.command_with()
+
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         return {
@@ -277,6 +291,7 @@ class Causes(Shown):
             "refused": [{**one.change.json(), "reason": one.reason} for one in self.refused],
             "runs": self.as_it_is.rows,
             "cancelled": self.interrupted,
+            **origin(self.command, self.sweep.settings),
         }
 
     def csv(self) -> str:

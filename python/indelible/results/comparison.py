@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from indelible.errors import InputError
 from indelible.metrics import metric_named
 from indelible.results.crash import Verdict
+from indelible.results.origin import origin
 from indelible.results.seeds import AnyCell, OfSeeds, known, parts_of
 from indelible.rows import rows_as_csv
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 #: The views whose rows are stacks, and the key of commit latencies in a row.
 STACKED = ("stalls", "writes")
 LATENCY = "commit_latency_cycles"
+
+#: The default metric and view, and the view that needs whole distributions.
+THROUGHPUT = "throughput"
+RATIOS, LATENCIES = "ratios", "latencies"
 
 #: The name in place of a design's where this computer's processor was measured.
 NATIVE = "this CPU"
@@ -44,6 +49,9 @@ class Comparison(OfSeeds):
     saved: Mapping[tuple[str, int | None], Saved] = field(default_factory=dict)
     #: Whether the caller gave the base, which then is that of the views of writes, too.
     is_base_given: bool = False
+    #: Whether campaigns were asked for, and the whole distributions of commit latencies.
+    is_tested: bool = True
+    has_distributions: bool = False
 
     def cells(self) -> list[Cell]:
         """Return the cells in the order of the rows."""
@@ -111,10 +119,36 @@ class Comparison(OfSeeds):
         """Whether no design failed a crash campaign that it should have passed."""
         return all(verdict.kind != "fail" for verdict in self.verdicts.values())
 
+    def command_with(self, view: str, *written: str) -> str:
+        """Return the command line that repeats it with a view, and writes this."""
+        if view != RATIOS:
+            # A view has no metric, and no column of this computer's processor.
+            shown = replace(self.by_metric(THROUGHPUT), native={})
+            return shown._line([f"--{view}"], written)
+        return self._line(["--native"] if self.native else [], written)
+
+    def _line(self, flags: Sequence[str], written: Sequence[str]) -> str:
+        promised = any(self.durability.get(design) != "none" for design in self.designs)
+        untested = [] if self.is_tested and promised else ["--no-crash"]
+        own = ["--normalize", self.normalize]
+        return self.line("compare", self.cores, self.seeds, own, [*flags, *untested, *written])
+
+    @property
+    def own_view(self) -> str:
+        """The view whose command makes the same runs; that of latencies stands alone."""
+        alone = self.metric == THROUGHPUT and not self.native
+        return LATENCIES if self.has_distributions and alone else RATIOS
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        return self.command_with(self.own_view)
+
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         means = [self._gmean_row(design, cores) for cores in self.cores for design in self.designs]
         answer = {
+            "machine": self.machine,
             "metric": self.metric,
             "normalize": self.normalize,
             "rows": self.rows,
@@ -127,7 +161,7 @@ class Comparison(OfSeeds):
             answer["native"] = [
                 {**row, "normalized": self.native_ratio(*key)} for key, row in self.native.items()
             ]
-        return answer | self.left_out()
+        return answer | self.left_out() | origin(self.command, self.settings)
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots.

@@ -47,6 +47,16 @@ class Crash(Answer):
             ]
         return Crash(data, campaign)
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings over the defaults of machine, design and workload."""
+        return dict(self.campaign.experiment.settings)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        return self.campaign.command() + (" --smallest" if "smallest" in self.data else "")
+
     def with_smallest(self, done: Done) -> Crash:
         """Return the answer with the smallest run found, by campaigns of `done`, that fails, too.
 

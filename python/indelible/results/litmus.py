@@ -18,6 +18,16 @@ class Litmus(Answer):
     tests: LitmusTests
 
     @property
+    def settings(self) -> dict[str, str]:
+        """The settings of every run."""
+        return dict(self.tests.settings)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        return self.tests.command()
+
+    @property
     def passed(self) -> bool:
         """Whether no order left a forbidden outcome, and each rule switched off was caught.
 

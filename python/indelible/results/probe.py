@@ -12,6 +12,7 @@ from indelible.errors import InputError
 from indelible.evaluation import Cell, Rows
 from indelible.probes import KIB, MIB, PROBES, PUBLISHED, Memory, Probe
 from indelible.results import Shown
+from indelible.results.origin import flag, line, names, origin, sets
 from indelible.results.run import Run
 from indelible.rows import rows_as_csv
 from indelible.settings import Pairs
@@ -97,15 +98,23 @@ class Probed(Shown):
                     own = {"machine": memory.machine, "curve": curve, "series": series}
                     yield {**own, "x": x, "value": value}
 
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        groups = [] if self.groups == probes.GROUPS else self.groups
+        machines = names("--machines", [memory.machine for memory in self.memories])
+        own = [*names("--only", groups), *sets(self.settings), *flag("--seed", self.seed)]
+        return line("probe", machines, own)
+
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         return {
             "machines": [memory.machine for memory in self.memories],
-            "settings": dict(self.settings),
             "seed": self.seed,
             "rows": self.rows,
             "curves": self.curves(),
             "cancelled": self.interrupted,
+            **origin(self.command, self.settings),
         }
 
     def csv(self) -> str:

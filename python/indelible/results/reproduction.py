@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -14,6 +14,7 @@ from indelible.extension import describe
 from indelible.kept import Taken
 from indelible.papers import Claim, Paper
 from indelible.results import Shown
+from indelible.results.origin import flag, line, origin, sets
 from indelible.results.run import Run
 from indelible.results.sweep import Point
 from indelible.rows import rows_as_csv
@@ -85,12 +86,29 @@ class Reproduction(OfClaims):
             "paper": self.paper.name,
             "title": self.paper.title,
             "machine": self.machine or self.paper.machine,
-            "settings": dict(self.settings),
             "seed": self.seed,
             "rows": self.rows,
             "runs": [run.json() for run in self.runs.values()],
             "cancelled": self.interrupted,
+            **origin(self.command, self.settings),
         }
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        return self.command_at({})
+
+    def command_at(self, vary: Mapping[str, Sequence[str]]) -> str:
+        """Return the command line that makes the runs at each value of the fields that vary."""
+        kept = tuple(pair for pair in self.settings if pair[0] not in vary)
+        return line(
+            *("reproduce", self.paper.name),
+            flag("--machine", self.machine),
+            [word for key, of in vary.items() for word in ("--vary", f"{key}={','.join(of)}")],
+            [] if "txs" in vary else flag("--txs", self.txs),
+            sets(kept),
+            [] if "seed" in vary else flag("--seed", self.seed),
+        )
 
     def __repr__(self) -> str:
         return f"<Reproduction of {self.paper.title}>"
@@ -143,11 +161,16 @@ class Reproductions(OfClaims):
         }
         return {
             **self.first.json(),
-            "settings": dict(self.kept),
             "vary": {key: [*values] for key, values in self.vary.items()},
             "rows": self.rows,
             "runs": [run.json() for run in runs.values()],
+            **origin(self.command, self.kept),
         }
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        return self.first.command_at(self.vary)
 
     @property
     def kept(self) -> Pairs:

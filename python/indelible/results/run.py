@@ -30,12 +30,8 @@ class Run(Answer):
 
     @property
     def command(self) -> str:
-        """The command line that repeats the run."""
+        """The command line that repeats it."""
         return self.experiment.command()
-
-    def json(self) -> dict[str, Any]:
-        """Return the object that `--json` prints: the results, the settings and the command."""
-        return {**self.data, "settings": self.settings, "command": self.command}
 
     def __repr__(self) -> str:
         return f"<Run {self.experiment.command()}>"

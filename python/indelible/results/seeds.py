@@ -10,12 +10,14 @@ from itertools import takewhile
 from typing import Any
 
 from indelible.errors import InputError
+from indelible.experiment import Script
 from indelible.kept import Taken
 from indelible.labels import labels
 from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
 from indelible.metrics import METRICS
 from indelible.names import closest_first
 from indelible.results import Shown
+from indelible.results.origin import flag, line, names, reads, sets
 from indelible.results.run import Run
 
 #: A run without its seed: a design, a workload, and whatever else varies.
@@ -57,6 +59,11 @@ class OfSeeds(Shown, ABC):
     #: The settings as the caller gave them, without fields that vary; those of a cell are in its
     #: experiment.
     settings: tuple[tuple[str, str], ...] = ()
+    #: The transactions of a core, None for the default; the order of time; and the files that
+    #: workloads read, by their names.
+    txs: int | None = None
+    exact: bool = False
+    scripts: Mapping[str, Script] = field(default_factory=dict)
     interrupted: bool = False
     taken: Taken | None = None
     #: Why the runs that could not be made are missing, by cell and seed.
@@ -138,6 +145,35 @@ class OfSeeds(Shown, ABC):
         models = dict.fromkeys(f"{row['core_model']} core" for row in rows)
         domains = dict.fromkeys(f"domain {row['domain']}" for row in rows)
         return " · ".join(word for words in (models, domains) if len(words) == 1 for word in words)
+
+    def line(
+        self,
+        verb: str,
+        cores: Sequence[int | None],
+        seeds: Sequence[int],
+        own: Sequence[str],
+        more: Sequence[str] = (),
+    ) -> str:
+        """Return the command line that repeats the runs with these numbers of cores and seeds.
+
+        It has words of its own between those that all have, and more behind these.
+        """
+        return line(
+            verb,
+            names("--designs", self.designs),
+            names("--workloads", self.workloads),
+            flag("--machine", self.machine),
+            names("--cores", [] if None in cores else cores),
+            own,
+            flag("--seed", seeds[0]) if seeds else [],
+            [] if self.metric == "throughput" else ["--metric", self.metric],
+            flag("--txs", self.txs),
+            flag("--seeds", len(seeds)) if len(seeds) > 1 else [],
+            sets(self.settings),
+            reads(self.scripts.values()),
+            ["--exact"] if self.exact else [],
+            more,
+        )
 
     def means(self, cell: AnyCell) -> dict[str, Any]:
         """Return the fields that `--json` has for a cell with several seeds."""

@@ -13,6 +13,7 @@ from typing import Any
 from indelible.errors import InputError
 from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
 from indelible.metrics import METRICS
+from indelible.results.origin import origin
 from indelible.results.seeds import AnyCell, OfSeeds, known, parts_of
 from indelible.rows import rows_as_csv
 from indelible.settings import as_word
@@ -36,6 +37,8 @@ class Sweep(OfSeeds):
     points: tuple[Point, ...]
     #: The design that is 1.00 at each point; if None, each design is 1.00 at the first point.
     normalize: str | None
+    #: The number of cores, None if it varies or is the machine's.
+    cores: int | None = None
 
     def cells(self) -> list[SweepCell]:
         """Return the cells in the order of the rows."""
@@ -166,10 +169,25 @@ class Sweep(OfSeeds):
         """Return the fields of a point, with their values."""
         return dict(zip(self.vary, point, strict=True))
 
+    def command_with(self, *written: str) -> str:
+        """Return the command line that repeats it, and writes this."""
+        varied = [("--vary", f"{key}={','.join(values)}") for key, values in self.vary.items()]
+        own = [word for pair in varied for word in pair]
+        own += [] if self.normalize is None else ["--normalize", self.normalize]
+        # What varies is not said by what else was asked for.
+        seeds = () if "seed" in self.vary else self.seeds
+        return self.line("sweep", [self.cores], seeds, own, written)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        return self.command_with()
+
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         means = [self._gmean_row(point, design) for point in self.points for design in self.designs]
         answer: dict[str, Any] = {
+            "machine": self.machine,
             "vary": {key: [*values] for key, values in self.vary.items()},
             "metric": self.metric,
             "normalize": self.normalize,
@@ -181,7 +199,7 @@ class Sweep(OfSeeds):
         }
         if len(self.seeds) > 1:
             answer |= {"seeds": [*self.seeds_shown], "cells": [*map(self._summary, self.cells())]}
-        return answer | self.left_out()
+        return answer | self.left_out() | origin(self.command, self.settings)
 
     def csv(self) -> str:
         """Return the rows as comma-separated values, nested keys joined by dots."""

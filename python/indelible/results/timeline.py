@@ -25,6 +25,16 @@ class Timeline(Answer):
     trace: bytes
 
     @property
+    def settings(self) -> dict[str, str]:
+        """The settings over the defaults of machine, design and workload."""
+        return dict(self.recording.experiment.settings)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        return self.recording.command()
+
+    @property
     def start(self) -> int:
         """The first cycle of the part: `from` in the JSON, which is a keyword of Python."""
         return self.data["from"]

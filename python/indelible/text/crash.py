@@ -109,7 +109,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
         # A path stays whole.
         how = "taken from" if answer.taken.count else "in"
         lines.append(f"{'kept'.ljust(LABEL)}{how} {answer.taken.folder}")
-    lines.append(command("repeat", answer.campaign.command(), width))
+    lines.append(command("repeat", answer.command, width))
     return "\n".join(lines)
 
 

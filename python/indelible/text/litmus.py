@@ -40,7 +40,7 @@ def litmus(answer: Litmus, width: int | None = None) -> str:
         lines += ["", *_mutants(answer, width), ""]
     if answer.data.get("cancelled"):
         lines.append("interrupted: only these tests were run")
-    lines.append(text.command("repeat", answer.tests.command(), width))
+    lines.append(text.command("repeat", answer.command, width))
     return "\n".join(lines)
 
 

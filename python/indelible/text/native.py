@@ -175,9 +175,7 @@ def _notes(measured: Answer, width: int) -> list[str]:
         said.append(("left out", f"{skipped['variant']}: {skipped['reason']}"))
     said += [("note", note) for note in data["notes"] if not note.startswith(COUNTERS)]
     lines = [text.paragraph(label, body, width) for label, body in said]
-    words = measured.asked.command()
-    against = f" --against {measured.machine}" if measured.machine else ""
-    return [*lines, text.command("repeat", words + against, width)]
+    return [*lines, text.command("repeat", measured.command, width)]
 
 
 def _misses(measured: Answer) -> str:

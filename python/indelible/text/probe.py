@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,16 +39,7 @@ def probed(answer: Probed, width: int | None = None) -> str:
     for names in _parts(answer, width):
         blocks.append(_table([row for row in rows if row["machine"] in names], names, width))
     blocks += _notes(answer, rows, width)
-    return "\n\n".join([*blocks, text.command("repeat", command(answer), width)])
-
-
-def command(answer: Probed) -> str:
-    """Return the command line that repeats this."""
-    names = ",".join(memory.machine for memory in answer.memories)
-    words = [f"indelible probe --machines {shlex.quote(names)}"]
-    words += [f"--only {','.join(answer.groups)}"] if answer.groups != tuple(ABOUT) else []
-    words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in answer.settings]
-    return " ".join([*words, f"--seed {answer.seed}"])
+    return "\n\n".join([*blocks, text.command("repeat", answer.command, width)])
 
 
 def _title(answer: Probed, width: int) -> str:

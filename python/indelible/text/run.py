@@ -96,7 +96,7 @@ def run(answer: Run, width: int | None = None) -> str:
     for note in row.get("notes") or []:
         say("note", str(note))
     lines.append(command("crash test", _crash_command(answer), width))
-    lines.append(command("repeat", answer.experiment.command(), width))
+    lines.append(command("repeat", answer.command, width))
     return "\n".join(lines)
 
 

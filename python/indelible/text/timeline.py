@@ -22,7 +22,7 @@ def summary(answer: Timeline, path: str | None, width: int | None = None) -> str
         told = f"{where}: open it with https://ui.perfetto.dev, where it stays in the browser"
         lines.append(text.paragraph("trace", told, width))
         lines.append(text.paragraph("list", "--list prints the events instead", width))
-    lines.append(text.command("repeat", answer.recording.command(), width))
+    lines.append(text.command("repeat", answer.command, width))
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from indelible.arguments import DesignName, FileName
 from indelible.batteries import joined
 from indelible.experiment import MACHINE
 from indelible.results import Battery
+from indelible.results.origin import flag, line, names, origin, sets
 from indelible.settings import Settings, of_cell, pairs
 from indelible.verbs import machine_on, names_of
 
@@ -28,10 +29,13 @@ def battery(
     machine, cores = machine_on(machine, cores)
     asked = () if designs is None else names_of("designs", designs, rows)
     every = asked or tuple(row["name"] for row in rows)
-    own = {name: of_cell(pairs(set), name, "", every) for name in every}
+    given = pairs(set)
+    own = {name: of_cell(given, name, "", every) for name in every}
     if len({*own.values()}) == 1:
         answers = [extension.batteries([*asked], machine, cores, own[every[0]])]
     else:
         # The extension takes one list of settings for all designs.
         answers = [extension.batteries([name], machine, cores, own[name]) for name in every]
-    return Battery({**joined(answers), "machine": machine})
+    at = [*flag("--machine", machine), *flag("--cores", cores)]
+    command = line("battery", names("--designs", asked), at, sets(given))
+    return Battery({**joined(answers), "machine": machine, **origin(command, given)})

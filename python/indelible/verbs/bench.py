@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from indelible import benchmark, extension, pool
 from indelible.arguments import DesignName, truth, whole
 from indelible.results import Benchmark
+from indelible.results.origin import flag, line, names, origin
 from indelible.verbs import names_of
 
 
@@ -23,10 +24,12 @@ def bench(
     quick, seed = truth("quick", quick), whole("seed", seed)
     if designs is not None:
         designs = names_of("designs", designs, extension.catalog("designs"))
+    said = [*names("--designs", designs or ()), *(["--quick"] if quick else [])]
+    asked = origin(line("bench", said, flag("--seed", seed)))
     rows = []
     try:
         for row in benchmark.measure(quick, seed, designs):
             rows.append(row)
     except KeyboardInterrupt:
-        raise pool.Interrupted(Benchmark({"rows": rows, "cancelled": True})) from None
-    return Benchmark({"rows": rows, "cancelled": False})
+        raise pool.Interrupted(Benchmark({"rows": rows, "cancelled": True, **asked})) from None
+    return Benchmark({"rows": rows, "cancelled": False, **asked})

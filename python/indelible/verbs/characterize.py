@@ -10,6 +10,7 @@ from indelible import experiment, extension, pool
 from indelible.arguments import FileName, named
 from indelible.experiment import Experiment
 from indelible.results import Characterization
+from indelible.results.origin import flag, line, names, origin, reads, sets
 from indelible.settings import Settings, of_cell, pairs
 from indelible.verbs import names_of
 
@@ -44,15 +45,24 @@ def characterize(
         asked = [*names_of("workloads", workloads, extension.catalog("workloads"))]
     experiment.require_use(scripts, tuple(asked))
     template = Experiment(WITH, "", named("machine", machine), cores, txs, seed, epochs=True)
+    given = pairs(set)
     jobs = [
         replace(
             template,
             workload=name,
-            settings=of_cell(pairs(set), WITH, name, asked),
+            settings=of_cell(given, WITH, name, asked),
             script=scripts.get(name),
         )
         for name in asked
     ]
+    command = line(
+        "characterize",
+        names("--workloads", asked),
+        *(flag(f"--{name}", getattr(template, name)) for name in ("machine", "cores", "txs")),
+        sets(given),
+        reads(scripts.values()),
+        flag("--seed", template.seed),
+    )
     published = {row["name"]: row["published"] for row in profiles}
 
     def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> Characterization:
@@ -60,7 +70,8 @@ def characterize(
         rows = [characterized(run, published) for run in ended]
         of = {name: getattr(template, name) for name in ("machine", "cores", "txs", "seed")}
         told = [f"{run['workload']}: {note}" for run in ended for note in run["notes"]]
-        return Characterization({**of, "rows": rows, "notes": told, "cancelled": interrupted})
+        answered = {"rows": rows, "notes": told, "cancelled": interrupted}
+        return Characterization({**of, **answered, **origin(command, given)})
 
     try:
         return answer(pool.execute(jobs), interrupted=False)

@@ -102,6 +102,11 @@ def compare(
         taken=taken,
         refused=refused,
         settings=template.settings,
+        txs=template.txs,
+        exact=template.exact,
+        scripts=scripts,
+        is_tested=crash,
+        has_distributions=template.latencies,
     )
     batteries = {
         (design, count): saved(

@@ -17,11 +17,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible import extension, pool
+from indelible import pool
 from indelible.errors import InputError
 from indelible.experiment import Campaign, Experiment
 from indelible.results.crash import failed_points
 from indelible.results.health import Health
+from indelible.results.origin import line, origin
 from indelible.verbs import cc
 
 #: A little memory, since a host may let a process have few addresses.
@@ -96,7 +97,7 @@ def doctor() -> Health:
     ]
     return Health(
         {
-            "version": extension.version(),
+            **origin(line("doctor")),
             "python": platform.python_version(),
             "system": f"{platform.system()} {platform.machine()}",
             "processors": pool.workers_available(),

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from indelible import experiment, extension, pool
-from indelible.arguments import DesignName, FileName, named
+from indelible.arguments import DesignName, FileName, named, truth, whole
 from indelible.cluster import Dask
 from indelible.experiment import MACHINE, Experiment
 from indelible.jobs import run_each
@@ -58,6 +58,7 @@ def sweep(
     values = varied_alone(vary, cores, txs, seed, seeds)
     each_seed = seeds_of(seed, seeds)
     points = tuple(product(*values.values()))
+    cores, txs = (n if n is None else whole(of, n) for of, n in (("cores", cores), ("txs", txs)))
     on, settings = named("machine", machine), pairs(set)
 
     def asked(point: Point, design: str, workload: str, seed: int) -> Experiment:
@@ -98,6 +99,10 @@ def sweep(
         taken=taken,
         refused={cell: impossible[one] for cell, one in plan.items() if one in impossible},
         settings=settings,
+        cores=cores,
+        txs=txs,
+        exact=truth("exact", exact),
+        scripts=scripts,
     )
     if interrupted:
         raise pool.Interrupted(answer)

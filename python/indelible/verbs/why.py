@@ -120,6 +120,9 @@ def why(
         interrupted=interrupted,
         taken=taken,
         settings=settings,
+        txs=template.txs,
+        exact=template.exact,
+        scripts=scripts,
     )
     changed = {point: change for point, change in left.items() if change is not None}
     answer = Causes(sweep, changed, tuple(refused), by, template.cores, fields)
