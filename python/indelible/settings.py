@@ -155,6 +155,14 @@ def number(value: str) -> tuple[Decimal, str] | None:
     return None if match is None else (Decimal(match["number"]), match["unit"])
 
 
+def as_value(word: str) -> int | float | str:
+    """Return a value as JSON has it: a number without a unit as a number, anything else as text."""
+    found = number(word)
+    if found is None or found[1]:
+        return word
+    return float(found[0]) if "." in word else int(found[0])
+
+
 def _range(key: str, word: str) -> Sequence[str]:
     if ":" not in word:
         return [word]

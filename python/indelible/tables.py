@@ -44,7 +44,7 @@ def swept(answer: Sweep) -> Iterator[dict[str, Any]]:
     """Return a row for each point, design and workload, and after those of a design their mean."""
     for point in answer.points:
         for design in answer.designs:
-            own = {"point": answer.named(point), "design": design}
+            own = {"point": answer.valued(point), "design": design}
             for workload in answer.workloads:
                 yield _row(own, workload, **answer.means((point, design, workload)))
             width = answer.gmean_half_width(point, design)

@@ -274,7 +274,7 @@ def test_an_unknown_paper_is_a_sentence(command: Command) -> None:
         assert sentence in complaints
 
 
-def numbers(found: Reproduction | Reproductions, point: str | None = None) -> dict[str, float]:
+def numbers(found: Reproduction | Reproductions, point: int | None = None) -> dict[str, float]:
     """Return what was measured of each claim that is a number, at a point if there are several."""
     rows = (row for row in found.rows if point is None or [*row["point"].values()] == [point])
     return {row["what"]: row["measured"] for row in rows if row["unit"]}
@@ -309,12 +309,12 @@ def test_claims_are_asked_with_other_settings_and_keep_their_own() -> None:
 @needs_core
 def test_claims_at_several_values_have_a_column_each(tmp_path: Path) -> None:
     found = indelible.reproduce("loc", txs=20, set=SHORT, vary={"loc-wal.sd": [1, 4, 32]})
-    strict, loose = numbers(found, "1"), numbers(found, "32")
+    strict, loose = numbers(found, 1), numbers(found, 32)
     assert strict["LOC-WAL over no persistence"] == strict["LOC-WAL, SD = 1"]
     assert loose["LOC-WAL over no persistence"] == loose["LOC-WAL, SD = 32"]
     assert strict["LOC-WAL, SD = 1"] == loose["LOC-WAL, SD = 1"], "the claim says it itself"
     data = found.json()
-    assert data["vary"] == {"loc-wal.sd": ["1", "4", "32"]}
+    assert data["vary"] == {"loc-wal.sd": [1, 4, 32]}
     assert (data["machine"], data["seed"]) == ("loc", 1)
     assert data["settings"] == {"workload.items": "200"}
     # What no point moves is run once.
@@ -380,3 +380,12 @@ def test_every_run_can_be_had(name: str) -> None:
     assert len(found.runs) == len(papers.PAPERS[name].cells())
     assert all(row["measured"] is not None for row in found.rows)
     assert json.loads(json.dumps(found.json()))["machine"] == papers.PAPERS[name].machine
+
+
+def test_a_share_is_in_percent_in_json() -> None:
+    found = indelible.reproduce("silo", txs=5)
+    units = {claim.unit for claim in found.paper.claims}
+    assert "share" in units
+    assert {row["unit"] for row in found.json()["rows"]} == {
+        "%" if u == "share" else u for u in units
+    }

@@ -253,18 +253,18 @@ def test_a_sweep_divides_seed_by_seed(command: Command, tmp_path: Path) -> None:
     assert len(speeds) == len(answer["rows"]) == 2 * 2 * 2 * 5
     normalized = [row["normalized"] for row in answer["rows"]]
     assert normalized == [
-        speed / speeds[(*cell, "4", seed)] for (*cell, _, seed), speed in speeds.items()
+        speed / speeds[(*cell, 4, seed)] for (*cell, _, seed), speed in speeds.items()
     ]
     of = [("silo", workload) for workload in ("hash", "sqlite")]
     ratios = {
-        own: [speeds[(*own, "12", seed)] / speeds[(*own, "4", seed)] for seed in range(1, 6)]
+        own: [speeds[(*own, 12, seed)] / speeds[(*own, 4, seed)] for seed in range(1, 6)]
         for own in of
     }
     (cell,) = [
         cell
         for cell in answer["cells"]
         if (cell["design"], cell["workload"], cell["point"]["silo.entries"])
-        == ("silo", "sqlite", "12")
+        == ("silo", "sqlite", 12)
     ]
     alone = ratios["silo", "sqlite"]
     assert cell["normalized"] == pytest.approx(math.prod(alone) ** (1 / 5))
@@ -273,7 +273,7 @@ def test_a_sweep_divides_seed_by_seed(command: Command, tmp_path: Path) -> None:
     (mean,) = [
         mean
         for mean in answer["gmean"]
-        if (mean["design"], mean["point"]["silo.entries"]) == ("silo", "12")
+        if (mean["design"], mean["point"]["silo.entries"]) == ("silo", 12)
     ]
     assert mean["value"] == pytest.approx(math.prod(each) ** (1 / 5))
     assert mean["half_width_95"] == pytest.approx(means.half_width(each))
@@ -297,7 +297,7 @@ def test_who_passes_whom_is_sure_or_not(command: Command) -> None:
         workload: json.loads(command(*SWEEP, "--workloads", workload, "--json")[1])["crossings"]
         for workload in ("hash", "sqlite")
     }
-    crossing = {"ahead": "silo", "behind": "native", "after": "4", "by": "12"}
+    crossing = {"ahead": "silo", "behind": "native", "after": 4, "by": 12}
     assert sure == {"hash": [crossing | {"sure": True}], "sqlite": [crossing | {"sure": False}]}
 
 

@@ -54,9 +54,9 @@ def test_a_point_that_says_nothing_to_a_design_is_run_once(
 def test_who_passes_whom_and_where(command: Command) -> None:
     answer = json.loads(command(*SWEEP, *ENTRIES, "--json")[1])
     # Canned: silo is 0.95 and a two-hundredth for each entry, leaky is 0.99.
-    crossing = {"ahead": "silo", "behind": "leaky", "after": "4", "by": "12"}
+    crossing = {"ahead": "silo", "behind": "leaky", "after": 4, "by": 12}
     assert answer["crossings"] == [crossing]
-    assert answer["vary"] == {"silo.entries": ["4", "12", "20"]}
+    assert answer["vary"] == {"silo.entries": [4, 12, 20]}
     # Where less is better, who writes less is ahead; who is level with all passes nobody.
     of = {
         m: command(*SWEEP, *ENTRIES, "--metric", m, "--json")
@@ -93,13 +93,13 @@ def test_what_is_one(command: Command) -> None:
     first = json.loads(command(*SWEEP, *ENTRIES, "--json")[1])
     rows = {(r["point"]["silo.entries"], r["design"], r["workload"]): r for r in first["rows"]}
     assert len(rows) == 12
-    assert rows["4", "silo", "hash"]["normalized"] == 1.0
-    assert math.isclose(rows["20", "silo", "hash"]["normalized"], 1.05 / 0.97)
-    assert rows["20", "leaky", "btree"]["normalized"] == 1.0
+    assert rows[4, "silo", "hash"]["normalized"] == 1.0
+    assert math.isclose(rows[20, "silo", "hash"]["normalized"], 1.05 / 0.97)
+    assert rows[20, "leaky", "btree"]["normalized"] == 1.0
     to = json.loads(command(*SWEEP, *ENTRIES, "--normalize", "native", "--json")[1])
     means = {(mean["point"]["silo.entries"], mean["design"]): mean["value"] for mean in to["gmean"]}
-    assert math.isclose(means["20", "silo"], 1.05)
-    assert means["4", "native"] == 1.0
+    assert math.isclose(means[20, "silo"], 1.05)
+    assert means[4, "native"] == 1.0
 
 
 def test_cores_and_seeds_vary_too(fake: ModuleType) -> None:

@@ -215,12 +215,12 @@ def test_json_says_who_is_ahead(command: Command) -> None:
     words = ["sweep", "--designs", "silo,leaky", "--workloads", "hash", "--json"]
     vary = ["--vary", "silo.entries=4,12", "--vary", "leaky.entries=4"]
     answer = json.loads(command(*words, *vary)[1])
-    point = {"silo.entries": "4", "leaky.entries": "4"}
+    point = {"silo.entries": 4, "leaky.entries": 4}
     first, level = answer["ahead"]
     assert math.isclose(first.pop("lead"), 1.01 / 0.97)
     assert first == {"point": point, "design": "leaky", "second": "silo"}
     assert level == {
-        "point": point | {"silo.entries": "12"},
+        "point": point | {"silo.entries": 12},
         **{"design": None, "second": None, "lead": 1.0},
     }
     assert answer["crossings"] == []
@@ -378,3 +378,14 @@ def test_a_plane_of_the_simulator_is_drawn(tmp_path: Path) -> None:
     drawn = (tmp_path / "plane.svg").read_text(encoding="utf-8")
     assert "controller.noc_latency" in drawn
     assert "ahead" in drawn
+
+
+def test_values_without_a_unit_are_numbers_in_json() -> None:
+    vary = {"pm.tWRITE": ["100ns", "200ns"], "silo.entries": ["4", "20"]}
+    answer = indelible.sweep(["silo", "lad"], ["hash"], vary, cores=1, txs=20)
+    found = answer.json()
+    assert found["vary"] == {"pm.tWRITE": ["100ns", "200ns"], "silo.entries": [4, 20]}
+    points = [row["point"] for row in found["gmean"]]
+    assert points[0] == {"pm.tWRITE": "100ns", "silo.entries": 4}
+    assert [row["point"] for row in found["ahead"]] == points[::2]
+    assert all(answer.gmean(point, "silo") for point in points)

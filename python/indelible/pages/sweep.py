@@ -76,7 +76,7 @@ def _whole(answer: Sweep) -> Table:
     rows = []
     for row in tables.swept(answer):
         value, ratio, width = (row[key] for key in ("value", "normalized", "half_width_95"))
-        cells = [*row["point"].values(), answer.labels[row["design"]], row["workload"]]
+        cells = [*map(str, row["point"].values()), answer.labels[row["design"]], row["workload"]]
         cells += [pages.quantity_cell(value, unit), text.ratio_cell(ratio, width)]
         rows.append([*cells, *([text.half_width_cell(width, ratio)] if has_intervals else [])])
     heads += [text.INTERVAL] if has_intervals else []

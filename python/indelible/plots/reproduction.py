@@ -58,7 +58,7 @@ def figure(answer: Reproduction | Reproductions) -> Figure:
     looks = dict(zip(of, cycle(LOOKS), strict=False))
     claims = [
         dict(zip(of, rows, strict=True))
-        for rows in zip(*(found.rows for found in of.values()), strict=True)
+        for rows in zip(*(found.shown for found in of.values()), strict=True)
         if all(row["measured"] is not None for row in rows)
     ]
     # An order has a row for each point, since the markers would overlap in one row.

@@ -18,7 +18,7 @@ from indelible.results.origin import flag, line, origin, sets
 from indelible.results.run import Run
 from indelible.results.sweep import Point
 from indelible.rows import rows_as_csv
-from indelible.settings import Pairs, canonical, of_cell
+from indelible.settings import Pairs, as_value, canonical, of_cell
 
 
 class OfClaims(Shown, ABC):
@@ -26,8 +26,13 @@ class OfClaims(Shown, ABC):
 
     @property
     @abstractmethod
+    def shown(self) -> list[dict[str, Any]]:
+        """The rows, in which the unit of a share is `share`: a change in % is shown with a sign."""
+
+    @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of the JSON."""
+        """The rows of the JSON; a claim with missing runs has no measured value."""
+        return [{**row, "unit": "%"} if row["unit"] == "share" else row for row in self.shown]
 
     def csv(self) -> str:
         """Return a row for each claim as comma-separated values; an order has one per design."""
@@ -70,7 +75,7 @@ class Reproduction(OfClaims):
         return plan
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def shown(self) -> list[dict[str, Any]]:
         """A row for each claim; a claim with missing runs has no measured value."""
         return [self._row(claim) for claim in self.paper.claims]
 
@@ -142,17 +147,13 @@ class Reproductions(OfClaims):
         return self.first.taken
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def shown(self) -> list[dict[str, Any]]:
         """A row for each claim at each point."""
         return [
-            {"point": self.named(point), **row}
+            {"point": dict(zip(self.vary, map(as_value, point), strict=True)), **row}
             for point, answer in self.points.items()
-            for row in answer.rows
+            for row in answer.shown
         ]
-
-    def named(self, point: Point) -> dict[str, str]:
-        """Return the fields of a point, with their values."""
-        return dict(zip(self.vary, point, strict=True))
 
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints; a run that several points share is there once."""
@@ -161,7 +162,7 @@ class Reproductions(OfClaims):
         }
         return {
             **self.first.json(),
-            "vary": {key: [*values] for key, values in self.vary.items()},
+            "vary": {key: [*map(as_value, values)] for key, values in self.vary.items()},
             "rows": self.rows,
             "runs": [run.json() for run in runs.values()],
             **origin(self.command, self.kept),

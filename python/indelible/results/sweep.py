@@ -16,7 +16,7 @@ from indelible.metrics import METRICS
 from indelible.results.origin import origin
 from indelible.results.seeds import AnyCell, OfSeeds, known, parts_of
 from indelible.rows import rows_as_csv
-from indelible.settings import as_word
+from indelible.settings import as_value, as_word
 
 #: The least lead that counts: a smaller one is shown as 1.00 (ours).
 LEAST_LEAD = 1.005
@@ -60,11 +60,14 @@ class Sweep(OfSeeds):
         several: Iterable[object] = (point,) if alone else point  # type: ignore[assignment]
         values = tuple(map(as_word, several))
         # Tables look a point up for each number, so a search through all would be quadratic.
-        return values if values in self._known_points else known("point", values, self.points)
+        # The JSON has numbers, which are not always written as they were given: 0.1 for 0.10.
+        found = self._known_points.get(values) or self._known_points.get(_numbers(values))
+        return found or known("point", values, self.points)
 
     @cached_property
-    def _known_points(self) -> frozenset[Point]:
-        return frozenset(self.points)
+    def _known_points(self) -> dict[tuple[int | float | str, ...], Point]:
+        numbers = {_numbers(point): point for point in reversed(self.points)}
+        return numbers | {point: point for point in self.points}
 
     def shown(self) -> tuple[str, ...]:
         """Return the designs that are not 1.00 everywhere."""
@@ -166,8 +169,12 @@ class Sweep(OfSeeds):
         return lead if lead is None or METRICS[self.metric].higher_is_better else 1 / lead
 
     def named(self, point: Point) -> dict[str, str]:
-        """Return the fields of a point, with their values."""
+        """Return the fields of a point, with their values as words."""
         return dict(zip(self.vary, point, strict=True))
+
+    def valued(self, point: Point) -> dict[str, int | float | str]:
+        """Return the fields of a point, with their values as the JSON has them."""
+        return dict(zip(self.vary, _numbers(point), strict=True))
 
     def command_with(self, *written: str) -> str:
         """Return the command line that repeats it, and writes this."""
@@ -188,13 +195,19 @@ class Sweep(OfSeeds):
         means = [self._gmean_row(point, design) for point in self.points for design in self.designs]
         answer: dict[str, Any] = {
             "machine": self.machine,
-            "vary": {key: [*values] for key, values in self.vary.items()},
+            "vary": {key: [*_numbers(values)] for key, values in self.vary.items()},
             "metric": self.metric,
             "normalize": self.normalize,
             "rows": self.rows,
             "gmean": means,
-            "crossings": self.crossings(),
-            "ahead": self.ahead(),
+            "crossings": [
+                {**row, "after": as_value(row["after"]), "by": as_value(row["by"])}
+                for row in self.crossings()
+            ],
+            "ahead": [
+                {**row, "point": self.valued(point)}
+                for point, row in zip(self.points, self.ahead(), strict=False)
+            ],
             "cancelled": self.interrupted,
         }
         if len(self.seeds) > 1:
@@ -239,19 +252,19 @@ class Sweep(OfSeeds):
         for cell in self.cells():
             for seed in self.seeds:
                 if (run := self.runs.get((*cell, seed))) is not None:
-                    point = self.named(cell[0])
+                    point = self.valued(cell[0])
                     yield {"point": point, **run.json(), "normalized": self.ratio(cell, seed)}
 
     def _gmean_row(self, point: Point, design: str) -> dict[str, Any]:
         mean = {"value": self.gmean(point, design)}
         if len(self.seeds) > 1:
             mean["half_width_95"] = self.gmean_half_width(point, design)
-        return {"point": self.named(point), "design": design, **mean}
+        return {"point": self.valued(point), "design": design, **mean}
 
     def own(self, cell: AnyCell) -> dict[str, Any]:
         """Return the fields that `--json` has for whose numbers a row has."""
         point, design, workload = cell
-        return {"point": self.named(point), "design": design, "workload": workload}
+        return {"point": self.valued(point), "design": design, "workload": workload}
 
     def _summary(self, cell: SweepCell) -> dict[str, Any]:
         return {**self.own(cell), **self.means(cell)}
@@ -263,3 +276,7 @@ class Sweep(OfSeeds):
         from indelible.text import sweep as sweep_text
 
         return sweep_text.sweep(self)
+
+
+def _numbers(values: Iterable[str]) -> tuple[int | float | str, ...]:
+    return tuple(map(as_value, values))

@@ -20,7 +20,7 @@ MOVED_WIDTH = 24
 def reproduction(answer: Reproduction, width: int | None = None) -> str:
     """Return the table of the published and the measured values."""
     width = width or text.terminal_width()
-    table = [[row["what"], row["published"], measured(row)] for row in answer.rows]
+    table = [[row["what"], row["published"], measured(row)] for row in answer.shown]
     said = [f"{key}={value}" for key, value in answer.settings]
     return _told(
         [answer], said, [text.columns(["claim", "published", "here"], table, width)], width
@@ -32,7 +32,7 @@ def reproductions(answer: Reproductions, width: int | None = None) -> str:
     width = width or text.terminal_width()
     heads = [" ".join(point) for point in answer.points]
     # Each claim, with its row at each point.
-    claims = [*zip(*(at_point.rows for at_point in answer.points.values()), strict=True)]
+    claims = [*zip(*(at_point.shown for at_point in answer.points.values()), strict=True)]
     numbers = [rows for rows in claims if rows[0]["unit"]]
     orders = [rows for rows in claims if not rows[0]["unit"]]
     columns = {
