@@ -88,6 +88,12 @@ def test_what_one_power_cut_leaves_is_told_of_each_core() -> None:
     )
 
 
+def test_a_trace_without_transactions_leaves_none() -> None:
+    core = {"core": 0, "there": 0, "acknowledged": 0, "announced": 0, "open": None}
+    assert "left core 0: no acknowledged transaction" in said(left=[core])
+    assert "acknowledged transaction" not in said(left=[core], checker={"images": 1})
+
+
 def test_how_often_a_checker_ran_is_told_in_place_of_what_recovery_costs() -> None:
     assert "recovery reads" in said()
     for images, told in (

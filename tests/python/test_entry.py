@@ -148,6 +148,16 @@ def test_where_no_sentence_can_be_written_the_exit_code_is_the_same(redirected: 
     assert done.returncode == 2
 
 
+@needs_core
+@needs_full
+@pytest.mark.parametrize("words", ["--help", "--version", "run --help", "help compare", "cc"])
+def test_help_that_cannot_be_written_is_an_error(words: str) -> None:
+    said = ["sh", "-c", f'"$0" -m indelible {words} >/dev/full', sys.executable]
+    done = subprocess.run(said, capture_output=True, text=True)
+    told = "indelible: error: the output: no space left on device\n"
+    assert (done.returncode, done.stderr) == (2, told)
+
+
 def test_a_simulation_that_goes_on_ends_the_process_and_not_its_caller(
     command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

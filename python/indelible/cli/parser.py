@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from indelible.errors import InputError
 from indelible.extension import version
@@ -60,6 +61,12 @@ command, with examples.
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence each."""
+
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+        """Print a help text or the version; argparse would ignore that a disk is full."""
+        stream = sys.stdout if file is None else file
+        stream.write(message)
+        stream.flush()
 
     def error(self, message: str) -> NoReturn:
         """Raise the message as an `InputError`; argparse would print it with its whole usage."""

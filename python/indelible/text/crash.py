@@ -87,7 +87,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("checker", ran, width))
     if row["durability"] == "asynchronous" and "acknowledged" in row:
         lines.append(paragraph("announced", _announced(row), width))
-    for left in row.get("left", ()):
+    for left in _told_of(row):
         lines.append(paragraph("" if left["core"] else "left", _left(left), width))
     lines.append(paragraph("violations", _verdict_of(row), width))
     lines += list_violations(violations, width, OTHER if "checker" in row else EARLY)
@@ -181,6 +181,13 @@ def _later_lives(row: Mapping[str, Any]) -> str:
     again = f" and {nested:,} more during recovery or booting" if nested else ""
     booted = f"{plural(boots, 'machine')} booted from what recovery left"
     return f"{booted} and ran on: {plural(cuts, 'power cut')}{again}"
+
+
+def _told_of(row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return what is left of each core; a trace for a checker may have no transactions at all."""
+    every = row.get("left", ())
+    seen = any(left["acknowledged"] or left["open"] is not None for left in every)
+    return every if seen or "checker" not in row else ()
 
 
 def _left(left: Mapping[str, Any]) -> str:
