@@ -12,6 +12,7 @@ import json
 import linecache
 import os
 import pkgutil
+import re
 import site
 import sys
 import sysconfig
@@ -59,6 +60,10 @@ _running = 0
 _lock = threading.RLock()
 #: Held while the text of a class is looked for.
 _parsing = threading.Lock()
+
+#: What the extension says of an argument that is no whole number, or too large or too small.
+ARGUMENT = re.compile(r"while processing '(\w+)'")
+NO_INTEGER = re.compile(r"'(\w+)' object cannot be interpreted as an integer")
 
 #: The variable that, set to anything, shows the traceback of a design's error.
 DEBUG = "INDELIBLE_DEBUG"
@@ -401,9 +406,27 @@ def explained(error: BaseException, name: str, hook: str = "") -> str:
         return str(error) if str(error).startswith(name) else f"{name}: {error}"
     if isinstance(error, SyntaxError) and error.filename == name:
         return f"{name}:{error.lineno}: {error.msg}"
+    if (sentence := _no_number(error)) is not None:
+        return f"{placed(error, name, hook)}: {sentence}"
     said = [str(error), *getattr(error, "__notes__", ())]
     what = ": ".join([type(error).__name__, *(" ".join(text.split()) for text in said if text)])
     return f"{placed(error, name, hook)}: {what}"
+
+
+def _no_number(error: BaseException) -> str | None:
+    """Return what is wrong with an argument that the simulator cannot read as a number of its own.
+
+    None for any other error.
+    """
+    notes = " ".join(getattr(error, "__notes__", ()))
+    argument, kind = ARGUMENT.search(notes), NO_INTEGER.search(str(error))
+    if argument is None or not (kind or isinstance(error, OverflowError)):
+        return None
+    what = "cycle" if argument[1] == "at" else "number"
+    if kind:
+        return f"`{argument[1]}` must be a whole {what}, not a {kind[1]}"
+    range = "from 0 up, not a negative one" if "negative" in str(error) else "that is not so large"
+    return f"`{argument[1]}` must be a whole {what} {range}"
 
 
 def placed(error: BaseException, name: str, hook: str = "") -> str:

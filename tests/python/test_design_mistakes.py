@@ -115,7 +115,7 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "def store(self, store, below): below.wake(9, 1)",
             "ValueError: there is no core 9; the machine has 2",
         ),
-        ("def store(self, store, below): below.at(-1, 2)", "OverflowError: "),
+        ("def store(self, store, below): below.at(-1, 2)", "`at` must be a whole cycle from 0 up"),
         (
             "def store(self, store, below): below.at(2**63, 2)",
             "ValueError: 9223372036854775808 is no",
@@ -450,3 +450,26 @@ def test_a_mistake_in_a_notebook_is_told_with_its_cell(monkeypatch: pytest.Monke
         exec(compile(text, file, "exec"), cell)
         told = refused(lambda mine=cell["Mine"]: indelible.run(mine, "queue", "tiny", txs=5))
         assert told == f"{place}:3: in store: ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize(
+    ("cycle", "told"),
+    [
+        ("1.5", "`at` must be a whole cycle, not a float"),
+        ("'soon'", "`at` must be a whole cycle, not a str"),
+        ("-5", "`at` must be a whole cycle from 0 up, not a negative one"),
+        ("2**70", "`at` must be a whole cycle that is not so large"),
+    ],
+)
+def test_what_is_no_cycle_is_told_in_a_sentence(
+    cycle: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    indelible.new("design", "mine")
+    text = Path("mine.py").read_text(encoding="utf-8")
+    right = "below.at(tx.stored + len(core.lines), "
+    assert right in text
+    Path("mine.py").write_text(text.replace(right, f"below.at({cycle}, "), encoding="utf-8")
+    with pytest.raises(indelible.InputError) as error:
+        indelible.run("./mine.py", "hash", txs=5)
+    assert str(error.value).endswith(f"in commit: {told}")
