@@ -60,3 +60,22 @@ def test_tables_and_figures_have_the_name_and_rows_the_path(
         assert ("mine" in text, "mine.py" in text) == (True, False), text
     for answer in (compared, swept):
         assert answer.rows[0]["design"] == "./mine.py"
+
+
+@needs_core
+def test_batteries_and_litmus_tests_call_a_file_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    indelible.new("design", "mine")
+    indelible.new("order", "ours")
+    found = indelible.battery(["./mine.py", "silo"])
+    assert found["without"] == ["./mine.py"]
+    assert str(found).endswith("no battery: mine")
+    tests = indelible.litmus(orders=["./ours.py", "x86"], random=2, mutants=True)
+    told = str(tests)
+    shown = told[: told.index("see one")]
+    assert "./ours.py" not in shown
+    assert shown.splitlines()[0].split() == ["test", "image", "ours", "x86"]
+    assert "random      2 on ours: ok" in shown
+    assert "--order ./ours.py" in told[told.index("see one") :]

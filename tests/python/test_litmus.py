@@ -164,7 +164,7 @@ def test_what_does_not_fit_says_nothing_of_the_rest(
     assert main(["litmus", "--order", "x86", "--order", path, "--program", "16"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "random program 16 on x86: ok, " in shown
-    assert f"random program 16 on {path}: refused: {path}: 0 is all" in shown
+    assert f"random program 16 on picky: refused: {path}: 0 is all" in shown
     found = indelible.litmus(orders=["x86", path])
     assert (found.passed, found.unfit) == (False, [path])
 

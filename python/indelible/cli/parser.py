@@ -8,7 +8,7 @@ import importlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import IO, NoReturn
+from typing import Any, NoReturn
 
 from indelible.errors import InputError
 from indelible.extension import version
@@ -62,7 +62,7 @@ command, with examples.
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence each."""
 
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401
         """Print a help text or the version; argparse would ignore that a disk is full."""
         stream = sys.stdout if file is None else file
         stream.write(message)

@@ -7,19 +7,21 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from indelible.labels import labels
 from indelible.text import columns, machine_title, plural
 
 
 def battery(answer: Mapping[str, Any], width: int) -> str:
     """Return the batteries of designs: what is saved, the energy for it, and the sizes."""
     where = _where(answer)
-    without = ", ".join(answer["without"])
+    label = labels([*(row["design"] for row in answer["rows"]), *answer["without"]])
+    without = ", ".join(label[design] for design in answer["without"])
     if not answer["rows"]:
         told = f"{where}: no battery is needed for {without}"
         return textwrap.fill(told, width, break_on_hyphens=False)
     numbers = ("energy_uj", "supercap_mm3", "supercap_mm2", "li_mm3", "li_mm2")
     rows = [
-        [row["design"], source, _significant(of["flush_kb"], 5)]
+        [label[row["design"]], source, _significant(of["flush_kb"], 5)]
         + [_significant(of[name], 4) for name in numbers]
         for row in answer["rows"]
         for source, of in (("computed", row), *_published(row))
@@ -34,7 +36,8 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
     ]
     # Settings of one design alone.
     own = [
-        f"{row['design']}: {plural(row['cores'], 'core')}{_dirty(row)}" for row in answer["rows"]
+        f"{label[row['design']]}: {plural(row['cores'], 'core')}{_dirty(row)}"
+        for row in answer["rows"]
     ]
     if None in (answer["cores"], answer["dirty_percent"]):
         blocks[-1] += "\n" + textwrap.fill("; ".join(own), width, break_on_hyphens=False)

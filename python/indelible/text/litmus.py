@@ -9,6 +9,7 @@ from typing import Any
 
 from indelible import text
 from indelible.experiment import LitmusTests
+from indelible.labels import labels
 from indelible.results.litmus import Litmus, is_missed, is_wrong
 
 Row = Mapping[str, Any]
@@ -52,17 +53,19 @@ def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
         [name, test[0]["image"], *map(_cell, test), *[text.BLANK] * (len(orders) - len(test))]
         for name, test in zip(names, tests, strict=True)
     ]
-    lines = [text.columns(["test", "image", *orders], table, width), ""]
+    label = labels(orders, "orders")
+    lines = [text.columns(["test", "image", *label.values()], table, width), ""]
     shown = set(map(_cell, rows))
     lines += [text.paragraph(cell, body, width) for cell, body in CELLS.items() if cell in shown]
     for name, test in zip(names, tests, strict=True):
         for row in filter(is_wrong, test):
             why = row["violation"] or f"the image {row['image']} was seen"
-            lines += ["", text.paragraph("WRONG", f"{name} on {row['order']}: {why}", width)]
+            on = label[row["order"]]
+            lines += ["", text.paragraph("WRONG", f"{name} on {on}: {why}", width)]
     refusals = {(row["order"], row["refusal"]) for row in rows if row["refusal"] is not None}
     for on, why in sorted(refusals):
         # An error of hardware in Python already begins with its name.
-        told = why if why.startswith(on) else f"{on}: {why}"
+        told = why if why.startswith(on) else f"{label[on]}: {why}"
         lines.append(text.paragraph("refused", told, width))
     runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
     lines += ["", text.paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
@@ -71,8 +74,9 @@ def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
 
 def _sampled(names: Sequence[str], tests: Sequence[Sequence[Row]], width: int) -> list[str]:
     """Return the tests that had too many images to check every one, if there are any."""
+    label = labels([row["order"] for row in tests[0]], "orders")
     found = [
-        f"{name} on {row['order']} ({text.plural(row['sampled'], 'power failure')})"
+        f"{name} on {label[row['order']]} ({text.plural(row['sampled'], 'power failure')})"
         for name, test in zip(names, tests, strict=True)
         for row in test
         if row["sampled"]
@@ -89,15 +93,17 @@ def _sampled(names: Sequence[str], tests: Sequence[Sequence[Row]], width: int) -
 def _random(answer: Litmus, row: Row, width: int) -> list[str]:
     """Return the results of random programs, with one that left a forbidden image."""
     alone = answer.tests.program is not None
+    every = dict.fromkeys(one["order"] for one in answer.data["random"])
+    on = labels([*every], "orders")[row["order"]]
     if row["violation"] is None:
         what = f"program {row['number']:,}" if alone else f"{row['programs']:,}"
-        count = f"{what} on {row['order']}: "
+        count = f"{what} on {on}: "
         count += f"ok, {row['images']:,} images" if row["images"] else f"refused: {row['refusal']}"
         if row["refused"] and row["images"]:
             count += f" ({row['refused']:,} refused: {row['refusal']})"
         lines = [text.paragraph("random", count, width)]
     else:
-        wrong = f"program {row['number']:,} on {row['order']}: {row['violation']}"
+        wrong = f"program {row['number']:,} on {on}: {row['violation']}"
         lines = ["", text.paragraph("WRONG", wrong, width)]
     program = row["program"]
     if program is None:
@@ -130,13 +136,14 @@ def _mutants(answer: Litmus, width: int) -> list[str]:
     def found(row: Row) -> str:
         return "NOT CAUGHT" if is_missed(row) else "caught" if row["caught"] else "needless"
 
-    table = [[row["order"], row["rule"], found(row), by(row)] for row in mutants]
+    label = labels([*dict.fromkeys(row["order"] for row in mutants)], "orders")
+    table = [[label[row["order"]], row["rule"], found(row), by(row)] for row in mutants]
     asked = [row for row in mutants if row["needless"] is None]
     caught = [row for row in asked if row["caught"]]
     heads = ["order", "rule switched off", "", "by"]
     lines = [text.columns(heads, table, width), f"{len(caught)} of {len(asked)} caught"]
     for row in mutants:
-        what = f"{row['rule']} of {row['order']}"
+        what = f"{row['rule']} of {label[row['order']]}"
         if row["needless"] is not None:
             lines.append(text.footnote("*", f"{what} is not looked for: {row['needless']}", width))
         elif row["raises"] is not None and is_missed(row):
