@@ -370,7 +370,7 @@ fn path_of(name: &str, within: Option<&Path>) -> Result<PathBuf, InputError> {
         return Err(InputError::new(format!("{error}, or the path of a TOML file")));
     }
     Ok(match within {
-        Some(directory) => directory.join(name),
+        Some(directory) => directory.join(name.strip_prefix("./").unwrap_or(name)),
         None => PathBuf::from(name),
     })
 }
@@ -519,7 +519,10 @@ fn value_in_file(value: &DeValue<'_>) -> Result<(String, String), String> {
     for (key, value) in table {
         match key.get_ref().as_ref() {
             "value" => text = Some(scalar(value.get_ref())?),
-            "source" => source = Some(scalar(value.get_ref())?),
+            "source" => match value.get_ref() {
+                DeValue::String(text) => source = Some(text.to_string()),
+                other => return Err(format!("`source` must be text, not {}", other.type_str())),
+            },
             other => return Err(unknown("key", other, ["value", "source"]).text),
         }
     }

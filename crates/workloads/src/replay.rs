@@ -174,14 +174,17 @@ impl Declared for Replay {
         }
         let threads = trace.threads.len() as u8;
         if !site.cores.is_multiple_of(threads) {
-            let room = if site.cores < threads {
-                format!(", and on a machine with fewer for --set core.cores_max={threads}")
+            let (wrong, room) = if site.cores < threads {
+                (
+                    "is less",
+                    format!(", and --set core.cores_max={threads} if the machine has fewer"),
+                )
             } else {
-                String::new()
+                ("is not a multiple of that", String::new())
             };
             return Err(Stop::Input(format!(
-                "{name} has {threads} threads, and the number of cores, {}, is not a multiple of \
-                 that; use --cores {threads}{room}",
+                "{name} has {threads} threads, and the number of cores, {}, {wrong}; use --cores \
+                 {threads}{room}",
                 site.cores
             )));
         }

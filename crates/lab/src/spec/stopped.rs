@@ -78,8 +78,15 @@ fn how_to_need_less(resolved: &Resolved) -> String {
         Some((file, text)) if text.contains(":rows") => {
             format!("lower --set workload.rows=..., which is :rows in {file}")
         }
-        Some((file, _)) if entry.about.name == "replay" => {
-            format!("add `region` lines for persistent memory to {file}, or use fewer cores")
+        Some((file, text)) if entry.about.name == "replay" => {
+            let less = match text.lines().any(|line| line.starts_with("region ")) {
+                true => format!("record less persistent memory than {file} has"),
+                false => format!("add `region` lines for persistent memory to {file}"),
+            };
+            match resolved.cores {
+                1 => less,
+                _ => format!("{less}, or use fewer cores"),
+            }
         }
         Some((file, _)) => format!("let {file} insert less"),
         None => match sizes(resolved).as_slice() {

@@ -407,6 +407,10 @@ const FILE_MISTAKES: &[(&str, &str)] = &[
         "extends = \"bad.toml\"",
         "bad.toml:1: extends: bad.toml: extends itself; name another machine",
     ),
+    (
+        "[controller]\nwpq = { value = 4, source = 5 }",
+        "bad.toml:2: controller.wpq: `source` must be text, not integer",
+    ),
     ("name = \"\"", "bad.toml:1: name: write one line of text"),
     ("\nsummary = \"a\\nb\"", "bad.toml:2: summary: write one line of text"),
     (
@@ -434,6 +438,16 @@ fn a_file_that_extends_itself_by_way_of_another_folder_is_found() {
     let error = error(&folder.path().join("a/m.toml").display().to_string(), &[]);
     assert!(error.ends_with("a/m.toml: extends itself; name another machine"), "{error}");
     assert!(error.len() < 1000, "{error}");
+}
+
+#[test]
+fn a_file_that_extends_itself_is_called_by_its_plain_path() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("m.toml");
+    std::fs::write(&path, "extends = \"./m.toml\"\n").expect("room");
+    let error = error(&path.display().to_string(), &[]);
+    assert!(error.ends_with("/m.toml: extends itself; name another machine"), "{error}");
+    assert!(!error.contains("/./"), "{error}");
 }
 
 /// Some workloads have fewer items than a machine says, as the program that they stand for has, but
