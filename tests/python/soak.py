@@ -50,12 +50,14 @@ MORLOG |= {"variant": ("a", "b"), "slde": ("off", "on"), "commit_scan": ("0", "1
 HARDWARE_LOGS: dict[str, dict[str, tuple[str, ...]]] = {
     "silo": {
         "entries": ("1", "2", "4", "20"),
-        "overflow_batch": ("1", "3", "14", "40"),
+        "overflow_batch": ("0", "1", "3", "40"),
         "overflow": ("parallel", "blocking"),
         "buffer_latency": ("1", "8", "500"),
         "update_interval": ("1", "8", "900"),
         "channel": ("1", "2", "56"),
-        "controller_hop": ("0", "10", "300"),
+        "controller_hop": ("0", "1", "10", "300"),
+        "deliveries": ("1", "2", "16"),
+        "told": ("1", "2", "64"),
         "first_transaction": ("0", "65530"),
     },
     "lad": {

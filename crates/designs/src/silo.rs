@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use model::controller::Notify;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy, Needs,
-    Progress, Setup, Store, Structure, Tx,
+    Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy,
+    Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
@@ -21,14 +21,15 @@ use model::meters::Class;
 use model::sieve::Sieve;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, PerCore, TxId, Word};
 
+mod arrive;
 mod overflow;
 mod region;
 mod remote;
 mod update;
 
 use overflow::Spill;
-use region::{RECORD_BYTES, Record, Region};
-use remote::Told;
+use region::{Record, Region};
+use remote::{Counted, Delivery, Told};
 
 use crate::parts::raise::log_size;
 
@@ -37,9 +38,9 @@ model::params! {
     pub struct SiloParams {
         /// Logs that one core's buffer holds (680 B of 34-B slots).
         entries = 20 in 1..=4096, tight [4, 4, 4, 4, 4, 1];
-        /// Logs that one overflow moves to memory: as many 18-B records as a 256-B line of the
-        /// on-DIMM buffer holds.
-        overflow_batch = 14 in 1..=4096, tight [3];
+        /// Logs that one overflow moves to memory; 0: as many records of 18 B as a line of the
+        /// on-DIMM buffer holds (the paper's N = S / 18: 14 with lines of 256 B).
+        overflow_batch = 0 in 0..=4096, tight [3];
         /// Whether logs of an overflow leave one by one while others arrive (parallel: the paper's
         /// overflow runs in parallel with new logs), or nothing arrives before the batch has left
         /// (blocking).
@@ -53,9 +54,17 @@ model::params! {
         /// Logs under way from a core to its buffer before its stores wait (ours: as many as a
         /// store queue holds; reached only when the buffer is full and memory is busy).
         channel = 56 in 1..=4096, tight [1, 56];
-        /// Cycles of a message between two controllers (ours: the paper has one controller; about
-        /// half of the way from a core to a controller).
-        controller_hop = 10 in 0..=4096;
+        /// Cycles of a message between two controllers (ours: the paper has one controller); 0: as
+        /// many as from a core to a controller, which is what all designs pay.
+        controller_hop = 0 in 0..=4096;
+        /// Writes of one core's logs, of updates and of overflows, that are on their way to other
+        /// controllers at a time (ours: as many as cover a round trip of 128 cycles with a word
+        /// every 8 cycles).
+        deliveries = 16 in 1..=4096, tight [1, 4];
+        /// Evicted lines that each controller but the first remembers one by one until the log
+        /// controller knows of them; more are remembered together (ours: as many as a
+        /// write-pending queue holds).
+        told = 64 in 1..=4096, tight [1, 64];
         /// What the transaction number registers of 16 bits hold when power comes on (ours: a test
         /// has them wrap soon).
         first_transaction = 0 in 0..=65535;
@@ -135,6 +144,9 @@ model::rules! {
         /// Another controller refuses a word that an eviction has superseded there, until the log
         /// controller has heard of the eviction.
         refuse_what_is_superseded,
+        /// Another controller that has accepted more lines than it can remember refuses every word
+        /// that one of them may supersede.
+        refuse_what_may_be_superseded,
         /// Only one update of a word at a time is on its way to another controller.
         one_delivery_of_a_word,
     }
@@ -145,6 +157,10 @@ pub struct Silo {
     params: SiloParams,
     rules: SiloRules,
     path: u64,
+    /// Cycles of a message between two controllers.
+    hop: u64,
+    /// Logs that one overflow moves to memory.
+    batch: u64,
     /// Where the caches survive a power failure, so do the logs under way: they arrive long before
     /// the caches are saved.
     channel_survives: bool,
@@ -157,8 +173,8 @@ pub struct Silo {
     /// Evicted lines that another controller accepted, until that controller hears that the log
     /// controller knows of them.
     told: Vec<Told>,
-    /// How many cores' logs have a write on its way to another controller.
-    deliveries: u64,
+    /// Those for which a controller had no place, by controller.
+    counted: Vec<Counted>,
     /// The words of the logs in the buffers of all cores.
     logged: Sieve,
     /// How many cores wait until older data of a word reach memory: most often none.
@@ -179,14 +195,12 @@ struct LogBuffer {
     region: Region,
     /// An overflow that is under way.
     spill: Option<Spill>,
-    /// Whether an update in place is due or under way, or waits for older data or for room.
-    updating: bool,
-    /// Whether the first log has updated its word and is to leave: durable first, forgotten after.
-    updated: bool,
-    /// The write that is on its way to another controller: of a word, or of records of the log.
-    delivery: Option<Option<Word>>,
-    /// The event that waits until older data of its word have reached memory.
-    stalled: Option<SiloEvent>,
+    /// Whether a step of the log controller is due, or waits for older data or for room.
+    stepping: bool,
+    /// Writes that are on their way to other controllers, oldest first.
+    deliveries: Vec<Delivery>,
+    /// Whether the next step waits until older data of its word have reached memory.
+    stalled: bool,
     /// Whether the channel's first log waits for room in the buffer.
     full: bool,
     /// Whether the core's store waits for room in the channel.
@@ -218,6 +232,19 @@ struct Log {
     committed: Option<u64>,
     /// The number of its last store, among the stores of all cores.
     stamp: u64,
+    /// The delivery that carries its word to another controller, until it is answered.
+    sent: Option<u64>,
+    /// Whether it has updated its word, and leaves once it is the first: durable first, forgotten
+    /// after.
+    updated: bool,
+}
+
+impl Log {
+    /// A log of a store that changes a word from the first of two values to the second.
+    fn of(tx: TxId, word: Word, [old, new]: [u64; 2], stamp: u64) -> Log {
+        let (flushed, committed, sent, updated) = (false, None, None, false);
+        Log { tx, word, old, new, flushed, committed, stamp, sent, updated }
+    }
 }
 
 /// Silo's timed events.
@@ -225,19 +252,17 @@ struct Log {
 pub enum SiloEvent {
     /// The first message of a core's channel reaches the log controller.
     Arrive(CoreId),
-    /// The log controller looks at the first committed log of a buffer, after the one before has
-    /// left if that has updated its word.
-    Update(CoreId),
-    /// An overflow takes its next step.
-    Spill(CoreId),
+    /// The log controller takes the next step of a buffer: logs that have updated their words
+    /// leave, and the next committed log updates its word, or an overflow goes on.
+    Step(CoreId),
     /// A controller accepted an evicted line.
     Evicted(Line),
-    /// A write of a core's logs reaches another controller.
-    Reach(CoreId),
+    /// A write of a core's logs, the delivery of that number, reaches another controller.
+    Reach(CoreId, u64),
     /// The log controller hears that the write is accepted.
-    Delivered(CoreId),
+    Delivered(CoreId, u64),
     /// The log controller hears that the write is refused.
-    Refused(CoreId),
+    Refused(CoreId, u64),
     /// The log controller hears that another controller accepted an evicted line.
     Hear(Line),
     /// That controller hears that the log controller knows of the line.
@@ -257,6 +282,8 @@ model::counters! {
         held "evictions_held",
         delivered "deliveries",
         refused "deliveries_refused",
+        told_max "lines_told_max",
+        told_counted "lines_told_without_place",
         channel_full,
         logs_max "logs_in_buffer_max",
     }
@@ -286,23 +313,25 @@ impl Design for Silo {
             committed: VecDeque::new(),
             region: Region::new(setup.shape, core),
             spill: None,
-            updating: false,
-            updated: false,
-            delivery: None,
-            stalled: None,
+            stepping: false,
+            deliveries: Vec::new(),
+            stalled: false,
             full: false,
             waiting: false,
         };
+        let or = |given: u64, usual: u64| if given == 0 { usual } else { given };
         Silo {
             params: setup.params.clone(),
             rules: setup.rules.clone(),
             path: setup.shape.path,
+            hop: or(setup.params.controller_hop, setup.shape.hop()),
+            batch: or(setup.params.overflow_batch, region::records_in_line(setup.shape)),
             channel_survives: setup.shape.caches_survive(),
             cores: PerCore::new(setup.shape.cores, buffer),
             held: VecDeque::new(),
             leaving: Vec::new(),
             told: Vec::new(),
-            deliveries: 0,
+            counted: vec![Counted::default(); usize::from(setup.shape.controllers)],
             logged: Sieve::default(),
             stalls: 0,
             commits: 0,
@@ -336,7 +365,7 @@ impl Design for Silo {
         let Store { core, word, old, new, .. } = *store;
         let stamp = self.stamps;
         let tx = self.number(tx);
-        let log = Log { tx, word, old, new, flushed: false, committed: None, stamp };
+        let log = Log::of(tx, word, [old, new], stamp);
         below.memory.prefetch(word.line());
         self.send(core, store.leaves, Message::Log(log), below);
         let buffer = &mut self.cores[core];
@@ -373,14 +402,13 @@ impl Design for Silo {
     fn event(&mut self, at: Cycle, event: SiloEvent, below: &mut Below<SiloEvent>) {
         match event {
             SiloEvent::Arrive(core) => self.arrive(core, at, below),
-            SiloEvent::Update(core) => self.update(core, at, below),
-            SiloEvent::Spill(core) => self.go_on_spilling(core, at, below),
+            SiloEvent::Step(core) => self.step(core, at, below),
             SiloEvent::Evicted(line) => self.evicted(line, at, below),
-            SiloEvent::Reach(core) => self.reach(core, at, below),
-            SiloEvent::Delivered(core) => self.delivered(core, at, below),
-            SiloEvent::Refused(core) => self.refused(core, at, below),
+            SiloEvent::Reach(core, number) => self.reach(core, number, at, below),
+            SiloEvent::Delivered(core, number) => self.delivered(core, number, at, below),
+            SiloEvent::Refused(core, number) => self.refused(core, number, at, below),
             SiloEvent::Hear(line) => self.hear(line, at, below),
-            SiloEvent::Heard(line) => self.heard(line),
+            SiloEvent::Heard(line) => self.heard(line, below),
         }
     }
 
@@ -423,6 +451,17 @@ impl Design for Silo {
             plain("transaction id register", 16, cores, AtCore("first-level cache controller")),
             plain("thread id", 8, cores, AtCore("first-level cache controller")),
         ];
+        let others = u64::from(setup.shape.controllers) - 1;
+        if others > 0 {
+            // Each with the number of a store. After a power failure nobody asks for them.
+            let (deliveries, told) = (setup.params.deliveries * cores, setup.params.told * others);
+            let place = Elsewhere("memory controller");
+            structures.extend([
+                plain("update on its way to another controller", 24 * 8, deliveries, place),
+                plain("evicted line that the log controller may not know", 14 * 8, told, place),
+                plain("count of further such lines, and the newest", 16 * 8, others, place),
+            ]);
+        }
         if setup.shape.caches_survive() {
             let logs = (setup.params.channel + 1) * cores;
             structures.push(battery("log under way (kept because the caches are)", 26 * 8, logs));
@@ -430,137 +469,17 @@ impl Design for Silo {
         structures
     }
 
+    /// On a long way between controllers more happens before an answer comes.
+    fn corner(trial: u64, _has_lives: bool) -> Corner {
+        let mut corner = Corner::default();
+        if trial % 8 == 2 || trial % 16 == 11 {
+            corner.set("design.controller_hop", 400);
+        }
+        corner
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.counts.list()
-    }
-}
-
-// From a store to the buffer.
-
-impl Silo {
-    /// The number that the register of 16 bits holds for a transaction. Numbers that are in a
-    /// buffer or a region at the same time are far closer together than a wrap.
-    fn number(&self, tx: TxId) -> TxId {
-        TxId(tx.0.wrapping_add(self.params.first_transaction) & 0xffff)
-    }
-
-    /// How many logs of one core a power failure may have to save, at the most.
-    fn logs_on_chip(&self) -> u64 {
-        self.params.entries + u64::from(self.channel_survives) * (self.params.channel + 1)
-    }
-
-    fn send(&mut self, core: CoreId, at: Cycle, message: Message, below: &mut Below<SiloEvent>) {
-        let path = self.path;
-        let channel = &mut self.cores[core].channel;
-        let before = channel.back().map_or(Cycle(0), |&(at, _)| at);
-        let arrival = before.max(at + path);
-        if channel.is_empty() {
-            below.at(arrival, SiloEvent::Arrive(core));
-        }
-        channel.push_back((arrival, message));
-    }
-
-    /// Whether a log of one of a line's words, from a store up to `stamp`, is on its way.
-    fn is_logged_soon(&self, line: Line, stamp: u64) -> bool {
-        let logs_line = |(_, message): &(Cycle, Message)| match message {
-            Message::Log(log) => log.word.line() == line && log.stamp <= stamp,
-            Message::Commit(_) => false,
-        };
-        self.cores.iter().any(|(_, buffer)| buffer.channel.iter().any(logs_line))
-    }
-
-    fn arrive(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
-        let Some(&(_, message)) = self.cores[core].channel.front() else { return };
-        match message {
-            Message::Log(log) => {
-                if !self.merge(core, &log) && !self.append(core, log, at, below) {
-                    self.cores[core].full = true;
-                    return;
-                }
-            }
-            Message::Commit(tx) => self.commit_arrives(core, tx, at, below),
-        }
-        let buffer = &mut self.cores[core];
-        buffer.channel.pop_front();
-        if let Some(&(next, _)) = buffer.channel.front() {
-            below.at(next.max(at), SiloEvent::Arrive(core));
-        }
-        if buffer.waiting && buffer.channel.len() as u64 <= self.params.channel {
-            buffer.waiting = false;
-            below.wake(core, at + self.path);
-        }
-        self.release_held(at, below);
-    }
-
-    /// Log merging: updates the log that the word has in the transaction, if any, which keeps its
-    /// first old value and takes the last new one. Returns whether there was one.
-    fn merge(&mut self, core: CoreId, log: &Log) -> bool {
-        let (stamp, rules) = (log.stamp, &self.rules);
-        let buffer = &mut self.cores[core];
-        if buffer.spill.is_some() && self.params.overflow == Overflow::Blocking
-            || !self.logged.may_hold(log.word.0)
-        {
-            return false;
-        }
-        // A log that an overflow moves out takes no store in; those logs are the first.
-        let leaving = if rules.keep_leaving { buffer.leaving() } else { 0 };
-        let staying = buffer.logs.len() - leaving;
-        let any = !rules.merge_within_transaction;
-        let same = |other: &&mut Log| {
-            other.word == log.word && (other.tx == log.tx && other.committed.is_none() || any)
-        };
-        let Some(merged) = buffer.logs.iter_mut().rev().take(staying).find(same) else {
-            return false;
-        };
-        merged.new = log.new;
-        merged.stamp = stamp;
-        if rules.flush_bit_reset_on_merge {
-            merged.flushed = false;
-        }
-        if !rules.keep_net_silent && merged.new == merged.old {
-            buffer.logs.retain(|other| other.stamp != stamp);
-            self.logged.remove(log.word.0);
-        }
-        self.counts.merged += 1;
-        true
-    }
-
-    /// Appends a log. If there is no room, has some made and returns false.
-    fn append(&mut self, core: CoreId, log: Log, at: Cycle, below: &mut Below<SiloEvent>) -> bool {
-        let buffer = &mut self.cores[core];
-        let held_up = buffer.spill.is_some() && self.params.overflow == Overflow::Blocking;
-        if (buffer.logs.len() as u64) < self.params.entries && !held_up {
-            buffer.logs.push_back(log);
-            self.logged.add(log.word.0);
-            self.counts.logs_max = self.counts.logs_max.max(buffer.logs.len() as u64);
-            return true;
-        }
-        let running = buffer.logs.iter().all(|log| log.committed.is_none());
-        if buffer.spill.is_none() && running {
-            self.begin_spill(core, at, below);
-        }
-        // Committed logs leave by themselves, and the channel goes on when one has left.
-        false
-    }
-
-    fn commit_arrives(&mut self, core: CoreId, tx: TxId, at: Cycle, below: &mut Below<SiloEvent>) {
-        self.commits += 1;
-        let commits = self.commits;
-        let buffer = &mut self.cores[core];
-        let mut any = false;
-        for log in buffer.running().filter(|log| log.tx == tx) {
-            log.committed = Some(commits);
-            any = true;
-        }
-        if any {
-            buffer.committed.push_back((tx, commits));
-        } else if self.rules.truncate_after_commit
-            && (buffer.committed.is_empty() || !self.rules.keep_records_until_updated)
-        {
-            buffer.region.truncate();
-        }
-        below.wake(core, at + self.params.buffer_latency + self.path);
-        self.start_updating(core, at, below);
     }
 }
 
@@ -571,5 +490,3 @@ fn word_write(word: Word, value: u64) -> Write {
     data.chunks_exact_mut(8).for_each(|bytes| bytes.copy_from_slice(&value.to_le_bytes()));
     Write { line: word.line(), data, mask: word.mask(), class: Class::Data }
 }
-
-const _: () = assert!(RECORD_BYTES * 14 <= 256, "a batch of 14 records fits a 256-byte line");

@@ -1,10 +1,11 @@
 //! Silo's overflow: a transaction with more logs than the buffer holds.
 //!
 //! The oldest logs leave as a batch: first their undo records, which are lines of the log region,
-//! then the new data, word by word. A log's place is free as soon as both are accepted, and logs
-//! that arrive meanwhile take the free places. If the transaction commits while logs of a batch are
-//! still in the buffer, their records are no longer needed, and these logs update their words like
-//! any others.
+//! then the new data, word by word. A log's place is free as soon as both are accepted and the logs
+//! before it have left, and logs that arrive meanwhile take the free places. Where there are several
+//! controllers, a batch has as many writes on their way as updates in place have. If the transaction
+//! commits while logs of a batch are still in the buffer, their records are no longer needed, and
+//! these logs update their words like any others.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,6 @@ use model::device::Write;
 use model::units::{CoreId, Cycle};
 
 use super::region::Record;
-use super::remote::is_remote;
 use super::{Log, LogBuffer, Silo, SiloEvent, word_write};
 
 /// A batch on its way to memory.
@@ -29,15 +29,6 @@ impl LogBuffer {
     pub(super) fn leaving(&self) -> usize {
         self.spill.as_ref().map_or(0, |spill| spill.logs)
     }
-
-    /// What the log controller writes next: a record of an overflow, or else the word of the first
-    /// log, together with that log.
-    pub(super) fn next_write(&self) -> Option<(Write, Option<Log>)> {
-        if let Some(record) = self.spill.as_ref().and_then(|spill| spill.records.front()) {
-            return Some((record.clone(), None));
-        }
-        self.logs.front().map(|log| (word_write(log.word, log.new), Some(*log)))
-    }
 }
 
 impl Silo {
@@ -46,7 +37,7 @@ impl Silo {
     pub(super) fn begin_spill(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let reserve = self.logs_on_chip();
         let buffer = &mut self.cores[core];
-        let logs = buffer.logs.len().min(self.params.overflow_batch as usize);
+        let logs = buffer.logs.len().min(self.batch as usize);
         let flush_bit = self.rules.overflow_record_is_undo;
         let record = |log: &Log| Record::of(core, log.tx, log.word, log.old);
         let batch = buffer.logs.iter().take(logs);
@@ -64,51 +55,60 @@ impl Silo {
         }
         buffer.spill = Some(Spill { logs, records });
         self.counts.overflows += 1;
-        below.at(at, SiloEvent::Spill(core));
+        self.step_at(core, at, below);
     }
 
     pub(super) fn go_on_spilling(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let buffer = &self.cores[core];
-        let is_running = buffer.logs.front().is_some_and(|log| log.committed.is_none());
-        if buffer.leaving() == 0 || !is_running {
-            return self.end_spill(core, at, below);
+        let (sends_records, leaving) = (buffer.sends_records(), buffer.leaving());
+        let first = buffer.logs.front().copied().filter(|log| log.committed.is_none());
+        let Some(first) = first.filter(|_| leaving > 0) else {
+            // A record that is still on its way must not come after one that takes its place.
+            if !sends_records {
+                self.end_spill(core, at, below);
+            }
+            return;
+        };
+        let record = buffer.spill.as_ref().and_then(|spill| spill.records.front());
+        if let Some(record) = record.cloned() {
+            if self.write(core, record, None, at, below).is_some() {
+                let spill = self.cores[core].spill.as_mut().expect("an overflow is under way");
+                spill.records.pop_front();
+                self.step_at(core, at + 1, below);
+            }
+            return;
         }
-        let (write, log) = buffer.next_write().expect("an overflow moves logs");
-        if let Some(log) = log {
-            if self.is_discarded(&log) {
-                // An eviction has meanwhile carried these data, or newer ones, to memory.
+        // The undo data are durable before the first of the new data is sent.
+        if sends_records {
+            return;
+        }
+        if self.is_done(&first) {
+            // An eviction has meanwhile carried these data, or newer ones, to memory.
+            self.leave_spilled(core, at, below);
+            return self.step_at(core, at, below);
+        }
+        let mut batch = self.cores[core].logs.iter().take(leaving);
+        let Some(index) = batch.position(|log| !self.is_taken(log)) else { return };
+        let log = self.cores[core].logs[index];
+        if self.is_overtaking(&log) || self.is_delivered(log.word) {
+            return self.stall(core);
+        }
+        let write = word_write(log.word, log.new);
+        let Some(is_durable) = self.write(core, write, Some(index), at, below) else { return };
+        if is_durable {
+            self.supersede(core, index);
+            if index == 0 {
                 self.leave_spilled(core, at, below);
-                return below.at(at, SiloEvent::Spill(core));
-            }
-            if self.is_overtaking(&log) || self.is_delivered(core, log.word) {
-                self.stall(core, SiloEvent::Spill(core));
-                return;
+            } else {
+                self.mark_updated(core, index);
+                self.retry_stalled(at, below);
             }
         }
-        if is_remote(write.line, below) {
-            return self.deliver(core, log.map(|log| log.word), at, below);
-        }
-        if !below.give_if_room(at, &write) {
-            below.memory.when_room(write.line, SiloEvent::Spill(core));
-            return;
-        }
-        self.spilled(core, at, below);
-        below.at(at + 1, SiloEvent::Spill(core));
-    }
-
-    /// Forgets what an overflow wrote last, now that it is durable: durable first, forgotten after.
-    pub(super) fn spilled(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
-        let spill = self.cores[core].spill.as_mut().expect("an overflow is under way");
-        if spill.records.pop_front().is_some() {
-            return;
-        }
-        let first = *self.cores[core].logs.front().expect("an overflow wrote a log's word");
-        self.supersede(&first);
-        self.leave_spilled(core, at, below);
+        self.step_at(core, at + 1, below);
     }
 
     /// Removes the first log from the buffer: only its undo record is left of it.
-    fn leave_spilled(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+    pub(super) fn leave_spilled(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
         let saved = u64::from(self.rules.save_undo_on_overflow);
         let buffer = &mut self.cores[core];
         buffer.spill.as_mut().expect("an overflow is under way").logs -= 1;
@@ -118,8 +118,8 @@ impl Silo {
 
     /// Sets the flush-bits of older committed logs of a word, when an overflow has written newer
     /// data.
-    fn supersede(&mut self, first: &Log) {
-        let Log { word, stamp, committed, .. } = *first;
+    pub(super) fn supersede(&mut self, core: CoreId, index: usize) {
+        let Log { word, stamp, committed, .. } = self.cores[core].logs[index];
         let is_older = |log: &Log| {
             log.committed.is_some_and(|commit| committed.is_none_or(|own| commit < own))
         };

@@ -4,7 +4,7 @@
 //! first line   word 0  head 4, records 4   word 1  ID tuples   word 7  armed (of core 0 only)
 //! then         a ring of lines of the on-DIMM buffer; from the head on lie
 //!              records of 18 bytes: flush-bit 1, thread 1, transaction 2, address 6, data 8; none is
-//!              in two lines, so that an overflow's batch of 14 is one
+//!              in two lines, so that an overflow's batch is one line
 //!              ID tuples of 8 bytes, from the next line on: transaction 2, place of its commit 6
 //! ```
 //!
@@ -26,7 +26,7 @@ use model::units::{CoreId, LINE_BYTES, Line, TxId, Word};
 use super::Silo;
 
 /// Bytes of a record.
-pub const RECORD_BYTES: u64 = 18;
+const RECORD_BYTES: u64 = 18;
 const TUPLE_BYTES: u64 = 8;
 const ARMED: u64 = 56;
 
@@ -221,6 +221,11 @@ impl Region {
     }
 }
 
+/// How many records lie in a line of the on-DIMM buffer.
+pub fn records_in_line(shape: &Shape) -> u64 {
+    shape.config.pm.xpline / RECORD_BYTES
+}
+
 /// Replays the transactions that committed and revokes those that did not.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, Silo>) -> Result<(), PowerLoss> {
     let armed = Word::of(setup.shape.log_of(CoreId(0)) + ARMED);
@@ -331,6 +336,18 @@ mod tests {
         let places: Vec<(u64, u64)> = [14, 3, 14, 14, 14, 14, 14, 14].map(&mut batch).to_vec();
         let lines = [0, 1, 2, 3, 4, 5, 6, 0];
         assert_eq!(places, lines.map(|line| (line, 0)), "and goes round");
+    }
+
+    /// The paper's figure for lines of four sizes (HPCA'23).
+    #[test]
+    fn a_batch_follows_the_lines_of_the_buffer() {
+        let mut config = Config::default();
+        (config.pm.log, config.pm.capacity) = (4096, 1 << 20);
+        let in_line = [64, 128, 256, 512].map(|bytes| {
+            config.pm.xpline = bytes;
+            records_in_line(&Shape::new(&config, 1))
+        });
+        assert_eq!(in_line, [3, 7, 14, 28]);
     }
 
     #[test]

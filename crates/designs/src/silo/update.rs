@@ -12,30 +12,32 @@ use super::remote::is_remote;
 use super::{Log, LogBuffer, Silo, SiloEvent, word_write};
 
 impl Silo {
+    /// Has the log controller look at a buffer, in whose first log there is something to do.
     pub(super) fn start_updating(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
-        let buffer = &mut self.cores[core];
+        let buffer = &self.cores[core];
         let due = buffer.logs.front().is_some_and(|log| log.committed.is_some());
-        if due && !buffer.updating && buffer.spill.is_none() {
-            buffer.updating = true;
-            below.at(at + self.params.buffer_latency, SiloEvent::Update(core));
+        if due && buffer.spill.is_none() {
+            self.step_at(core, at + self.params.buffer_latency, below);
         }
     }
 
-    pub(super) fn update(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
-        if std::mem::take(&mut self.cores[core].updated) {
-            self.leave(core, at, below);
+    /// Has the log controller take the next step of a buffer at `at`, unless one is due already, or
+    /// waits for something.
+    pub(super) fn step_at(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        if !std::mem::replace(&mut self.cores[core].stepping, true) {
+            below.at(at, SiloEvent::Step(core));
         }
-        loop {
-            let first = self.cores[core].logs.front().copied();
-            let Some(log) = first.filter(|log| log.committed.is_some()) else {
-                self.cores[core].updating = false;
-                return;
-            };
-            if !self.is_discarded(&log) {
-                return self.update_in_place(core, &log, at, below);
-            }
-            self.counts.discarded += 1;
-            self.leave(core, at, below);
+    }
+
+    pub(super) fn step(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        self.cores[core].stepping = false;
+        if self.cores[core].spill.is_some() {
+            return self.go_on_spilling(core, at, below);
+        }
+        self.retire(core, at, below);
+        let waits = |log: &Log| log.committed.is_some() && !self.is_taken(log);
+        if let Some(index) = self.cores[core].logs.iter().position(waits) {
+            self.update_in_place(core, index, at, below);
         }
     }
 
@@ -44,34 +46,76 @@ impl Silo {
         log.flushed && self.rules.discard_flushed
     }
 
-    pub(super) fn update_in_place(
+    /// Whether nothing is left to do for a log, which leaves once it is the first.
+    pub(super) fn is_done(&self, log: &Log) -> bool {
+        log.updated || log.sent.is_none() && self.is_discarded(log)
+    }
+
+    /// Whether a log's word is on its way to another controller, or nothing is left to do for it.
+    pub(super) fn is_taken(&self, log: &Log) -> bool {
+        log.sent.is_some() || self.is_done(log)
+    }
+
+    fn update_in_place(
         &mut self,
         core: CoreId,
-        log: &Log,
+        index: usize,
         at: Cycle,
         below: &mut Below<SiloEvent>,
     ) {
+        let log = self.cores[core].logs[index];
         let in_order = if self.cores[core].full {
             self.rules.drain_others_first
         } else {
             self.rules.update_in_commit_order
         };
-        let delivered = self.is_delivered(core, log.word);
-        if delivered || in_order && self.is_preceded(core, log) || self.is_overtaking(log) {
-            self.stall(core, SiloEvent::Update(core));
-            return;
+        let delivered = self.is_delivered(log.word);
+        if delivered || in_order && self.is_preceded(core, &log) || self.is_overtaking(&log) {
+            return self.stall(core);
         }
-        let line = log.word.line();
-        if is_remote(line, below) {
-            return self.deliver(core, Some(log.word), at, below);
+        let write = word_write(log.word, log.new);
+        let Some(is_durable) = self.write(core, write, Some(index), at, below) else { return };
+        if is_durable {
+            self.counts.updates += 1;
+            if index == 0 {
+                self.cores[core].logs[0].updated = true;
+            } else {
+                self.mark_updated(core, index);
+                self.retry_stalled(at, below);
+            }
         }
-        if !below.give_if_room(at, &word_write(log.word, log.new)) {
-            below.memory.when_room(line, SiloEvent::Update(core));
-            return;
+        self.step_at(core, at + self.params.update_interval, below);
+    }
+
+    /// Notes that a log has updated its word. If logs before it have not, it stays, and its
+    /// flush-bit says that it is not to be replayed: what other cores commit later may have been
+    /// written to the word, and forgotten, by then.
+    pub(super) fn mark_updated(&mut self, core: CoreId, index: usize) {
+        let log = &mut self.cores[core].logs[index];
+        (log.updated, log.flushed) = (true, true);
+    }
+
+    /// Removes the first logs of a buffer for which nothing is left to do.
+    pub(super) fn retire(&mut self, core: CoreId, at: Cycle, below: &mut Below<SiloEvent>) {
+        while let Some(&log) = self.cores[core].logs.front() {
+            let buffer = &self.cores[core];
+            let may_leave = match &buffer.spill {
+                // A log's undo record is durable before the log is forgotten.
+                Some(spill) => {
+                    spill.logs > 0 && spill.records.is_empty() && !buffer.sends_records()
+                }
+                None => log.committed.is_some(),
+            };
+            if !may_leave || !self.is_done(&log) {
+                return;
+            }
+            if self.cores[core].spill.is_some() {
+                self.leave_spilled(core, at, below);
+                continue;
+            }
+            self.counts.discarded += u64::from(!log.updated);
+            self.leave(core, at, below);
         }
-        self.counts.updates += 1;
-        self.cores[core].updated = true;
-        below.at(at + self.params.update_interval, SiloEvent::Update(core));
     }
 
     /// Whether another core committed the log's word earlier and has not updated it yet.
@@ -125,9 +169,10 @@ impl Silo {
     }
 
     /// Lets a core's logs wait until older data of a word have reached memory.
-    pub(super) fn stall(&mut self, core: CoreId, event: SiloEvent) {
-        let before = self.cores[core].stalled.replace(event);
-        self.stalls += u64::from(before.is_none());
+    pub(super) fn stall(&mut self, core: CoreId) {
+        let buffer = &mut self.cores[core];
+        (buffer.stepping, buffer.stalled) = (true, true);
+        self.stalls += 1;
     }
 
     /// Lets the logs that wait for older data try again, since something has reached memory.
@@ -135,8 +180,10 @@ impl Silo {
         if std::mem::take(&mut self.stalls) == 0 {
             return;
         }
-        for event in self.cores.iter_mut().filter_map(|(_, buffer)| buffer.stalled.take()) {
-            below.at(at, event);
+        for (core, buffer) in self.cores.iter_mut() {
+            if std::mem::take(&mut buffer.stalled) {
+                below.at(at, SiloEvent::Step(core));
+            }
         }
     }
 

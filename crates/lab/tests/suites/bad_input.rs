@@ -103,8 +103,8 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "silo hash design.entires=4",
         "unknown parameter `entires` of design silo; did you mean `entries`? there are: \
-          entries, update_interval, controller_hop, first_transaction, buffer_latency, channel, \
-          overflow_batch, overflow",
+          entries, deliveries, update_interval, controller_hop, first_transaction, \
+          buffer_latency, channel, told, overflow_batch, overflow",
     ),
     (
         "silo hash design.entries=0",

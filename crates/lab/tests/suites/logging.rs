@@ -20,7 +20,7 @@ const HARD: &[&str] = &[
      design.flush_mode=at_commit",
     "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
      pm.xpbuffer_entries=1 pm.tWRITE=400cycles llc.size=256B l2.size=128B l1d.size=128B \
-     design.log_lines=64 design.entries=4 design.channel=2",
+     design.log_lines=64 design.entries=4 design.channel=2 design.told=1",
 ];
 
 /// Runs for paths that need more than that: rings with room for little more than what runs, and

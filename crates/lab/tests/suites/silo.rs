@@ -20,23 +20,69 @@ fn transaction_numbers_wrap() {
 }
 
 /// Controllers that are near and far from each other, with small buffers and small caches, so that
-/// deliveries, overflows and evictions cross.
+/// deliveries, overflows and evictions cross; the other controllers can remember few lines, or as
+/// many as there are.
 #[test]
 fn several_controllers_agree() {
     let mut lines = Vec::new();
     for controllers in [2, 3, 4] {
-        for hop in [0, 3, 200] {
-            for seed in 1..=3 {
+        for hop in [1, 3, 200] {
+            for (seed, deliveries, told) in [(1, 1, 64), (2, 16, 1), (3, 16, 64), (4, 2, 2)] {
                 lines.push(format!(
                     "silo scribble txs=60 cores=4 seed={seed} nested=false workload.words=48 \
                      workload.lock_grain=word controller.count={controllers} \
                      controller.intlv_size=64B llc.size=256B l2.size=128B l1d.size=128B \
-                     design.entries=4 design.overflow_batch=3 design.controller_hop={hop}"
+                     design.entries=4 design.overflow_batch=3 design.controller_hop={hop} \
+                     design.deliveries={deliveries} design.told={told}"
                 ));
             }
         }
     }
     all_hold(lines);
+}
+
+/// A message to another controller takes the way that a message from a core does, unless a way is
+/// given, and what waits for answers takes longer the longer the way is. Updates that are under way
+/// together wait for one way, not for one after the other; with one controller there is none.
+#[test]
+fn deliveries_are_under_way_together() {
+    let cycles = |line: &str| {
+        let run = format!("silo {line} machine=silo cores=4 txs=300 controller.noc_latency=100ns");
+        crate::common::run(&run)["cycles"].as_u64().expect("cycles")
+    };
+    for run in ["hash", "tpcc txs=20"] {
+        let two = format!("{run} controller.count=2");
+        let [one, four, many] = [1, 4, 16].map(|most| {
+            // 100 ns are 200 cycles of 2 GHz.
+            let line = format!("{two} design.deliveries={most}");
+            let usual = cycles(&line);
+            assert_eq!(usual, cycles(&format!("{line} design.controller_hop=200")), "{line}");
+            assert!(usual > cycles(&format!("{line} design.controller_hop=20")), "{line}");
+            usual
+        });
+        assert!(one > four && four > many, "{run}: {one}, {four}, {many}");
+        let alone = |most| cycles(&format!("{run} design.deliveries={most}"));
+        assert_eq!(alone(1), alone(16), "{run}");
+    }
+}
+
+/// How far the words of one core are apart follows from the way as long as only one is under way.
+#[test]
+fn one_delivery_at_a_time_takes_a_way_and_back() {
+    let cycles = |hop: u64, most: u64| {
+        let run = crate::common::run(&format!(
+            "silo queue machine=silo cores=1 txs=2000 controller.count=2 design.deliveries={most} \
+             design.controller_hop={hop}"
+        ));
+        let delivered = run["design_counters"]["deliveries"].as_u64().expect("deliveries");
+        (run["cycles"].as_u64().expect("cycles"), delivered)
+    };
+    let [(near, count), (far, _)] = [1_000, 2_000].map(|hop| cycles(hop, 1));
+    let share = (far - near) as f64 / (2_000 * count) as f64;
+    assert!((0.9..=1.0).contains(&share), "{share} of two ways each");
+    let [(near, count), (far, _)] = [1_000, 2_000].map(|hop| cycles(hop, 16));
+    let share = (far - near) as f64 / (2_000 * count) as f64;
+    assert!(share < 0.3, "{share} of two ways each");
 }
 
 /// Threads that move to another core in the middle of a transaction, and leave its lines behind in
@@ -116,11 +162,11 @@ fn deliveries_are_made_and_refused() {
 /// updates. What would be undone is a record of the life before, or of the ring's last lap.
 #[test]
 fn a_transaction_without_logs_forgets_no_records_of_the_one_before() {
-    let line = "silo scribble cores=2 txs=40 seed=18 nested=false lives=2 controller.count=2 \
+    let line = "silo scribble cores=2 txs=40 seed=11 nested=false lives=2 controller.count=2 \
                 controller.intlv_size=64B controller.write_buffer_size=1 \
                 controller.writeback_buffer_size=64 design.channel=1 design.entries=4 \
-                design.overflow_batch=3 pm.tWRITE=400cycles pm.xpbuffer_entries=1 \
-                workload.words=16";
+                design.overflow_batch=3 design.controller_hop=400 pm.tWRITE=400cycles \
+                pm.xpbuffer_entries=1 workload.words=16";
     crate::common::all_hold([line.to_owned()]);
     let forgotten = crate::common::crash(&format!("{line} without=keep_records_until_updated"));
     let text = forgotten["violations"][0]["text"].as_str().expect("a violation");
