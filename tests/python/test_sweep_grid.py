@@ -368,7 +368,8 @@ def test_a_plane_of_the_simulator_is_drawn(tmp_path: Path) -> None:
     vary = {"cores": [1, 2], "controller.noc_latency": ["5ns", "60ns"]}
     answer = indelible.sweep(["undo@x86", "silo"], "hash", vary, machine="tiny", txs=20)
     speeds = {
-        (*row["point"].values(), row["design"]): row["throughput_tx_per_s"] for row in answer.rows
+        (*map(str, row["point"].values()), row["design"]): row["throughput_tx_per_s"]
+        for row in answer.rows
     }
     for row in answer.ahead():
         mine, other = (speeds[(*row["point"].values(), row[k])] for k in ("design", "second"))

@@ -119,7 +119,7 @@ def test_points_at_which_a_run_is_impossible_are_named(tmp_path: Path) -> None:
     assert [(cell[0], cell[1]) for cell in answer.refused] == [(("4",), "lad")]
     assert f"! lad on scribble (controller.wpq=4): {FULL}" in " ".join(str(answer).split())
     (row,) = answer.json()["refused"]
-    assert (row["point"], row["design"]) == ({"controller.wpq": "4"}, "lad")
+    assert (row["point"], row["design"]) == ({"controller.wpq": 4}, "lad")
     answer.report(tmp_path / "r.html")
     assert "controller.wpq=4): " in (tmp_path / "r.html").read_text()
     many = {"vary": {"controller.wpq": [1, 2, 3, 4, 64]}}
