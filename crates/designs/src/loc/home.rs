@@ -45,8 +45,9 @@ pub struct Truncation {
 }
 
 impl Engine {
-    /// Sends a dirty line that leaves the caches to its place, if its newest version is durable,
-    /// and otherwise to the log, unless the log has that version.
+    /// Sends a dirty line that leaves the caches to its place, if its newest version is durable. If
+    /// not, all its versions that are not durable go to the log, unless the log has them: the old
+    /// ones leave the caches with the newest.
     pub(super) fn leave(
         &mut self,
         evict: &Evict,
@@ -55,43 +56,59 @@ impl Engine {
         let Evict { line, data, at } = *evict;
         let home = Disposition::Home { at, notify: Notify::Nobody };
         let Some(state) = self.lines.get_mut(&line) else { return home };
-        if let Some((core, dirty)) = &mut state.running {
-            if !self.rules.uncommitted_to_log {
-                return home;
-            }
-            let core = *core;
-            self.cores[core].last = None;
-            if std::mem::take(dirty) {
-                self.log_early(core, line, data, at, below);
-            }
-            return Disposition::Taken;
-        }
-        let Some(&(place, number)) = state.ended.back() else { return home };
-        if place < self.window.durable {
-            state.homing = Some(place);
-            return Disposition::Home { at, notify: Notify::Design(LocEvent::Homed(line, place)) };
-        }
-        if !self.rules.undurable_to_log {
+        if state.running.is_some() && !self.rules.uncommitted_to_log {
             return home;
         }
-        if let Some(data) = self.window.issue(place, number) {
-            self.counts.evicted_ended += 1;
-            let receipt = self.window.get(place).receipt;
-            self.enqueue(receipt, Entry::Block { line, by: place, count: 0 }, Some(data), at);
+        let running = state.running.as_mut().map(|(core, dirty)| (*core, std::mem::take(dirty)));
+        if running.is_none() {
+            let Some(&(place, _)) = state.ended.back() else { return home };
+            if place < self.window.durable {
+                state.homing = Some(place);
+                let notify = Notify::Design(LocEvent::Homed(line, place));
+                return Disposition::Home { at, notify };
+            }
+            if !self.rules.undurable_to_log {
+                return home;
+            }
+        }
+        let mut sends = self.rules.undurable_to_log && self.log_ended(line, at);
+        if let Some((core, dirty)) = running {
+            self.cores[core].last = None;
+            if dirty {
+                self.log_early(core, line, data, at);
+                sends = true;
+            }
+        }
+        if sends {
             self.pump(at, below);
         }
         Disposition::Taken
     }
 
+    /// Sends what transactions that have ended left in a line to the log, as far as that has not
+    /// got it. Returns whether there is anything.
+    fn log_ended(&mut self, line: Line, at: Cycle) -> bool {
+        let before = self.counts.evicted_ended;
+        while let Some((place, data)) = self.issue_oldest(line) {
+            self.counts.evicted_ended += 1;
+            let receipt = self.window.get(place).receipt;
+            self.enqueue(receipt, Entry::Block { line, by: place, count: 0 }, Some(data), at);
+        }
+        self.counts.evicted_ended > before
+    }
+
+    /// Issues the oldest version of a line that was kept until now. Returns its transaction and its
+    /// bytes, if there is one.
+    fn issue_oldest(&mut self, line: Line) -> Option<(Place, LineData)> {
+        let durable = self.window.durable;
+        let window = &mut self.window;
+        let ended = self.lines.get(&line)?.ended.iter();
+        let mut undurable = ended.filter(|(place, _)| *place >= durable);
+        undurable.find_map(|&(place, number)| Some((place, window.issue(place, number)?)))
+    }
+
     /// Sends a line of a running transaction that leaves the caches to the log, without a TxCnt.
-    fn log_early(
-        &mut self,
-        core: CoreId,
-        line: Line,
-        data: LineData,
-        at: Cycle,
-        below: &mut Below<LocEvent>,
-    ) {
+    fn log_early(&mut self, core: CoreId, line: Line, data: LineData, at: Cycle) {
         self.counts.evicted_running += 1;
         let running = self.running(core);
         let receipts = &mut self.receipts;
@@ -100,7 +117,6 @@ impl Engine {
         let receipt =
             *transaction.receipt.get_or_insert_with(|| receipts.insert(Receipt::default()));
         self.enqueue(receipt, Entry::Early { line, running }, Some(data), at);
-        self.pump(at, below);
     }
 
     /// Drops a line's version of a core's transaction that is aborted: the version before is the

@@ -330,7 +330,7 @@ impl LocKiln {
         let home = Disposition::Home { at, notify: Notify::Nobody };
         let Some(state) = self.last.lines.get_mut(&line) else { return home };
         let held = std::mem::take(&mut state.held);
-        let (running, newest) = (state.running, state.ended.back().copied());
+        let (running, newest) = (state.running, state.ended.back());
         self.last.old -= (held.len() as u64).saturating_sub(1);
         let retired = match self.rules.retire_before_leaving {
             true => self.transactions.retired,
@@ -338,7 +338,7 @@ impl LocKiln {
         };
         let may_leave = !self.rules.unretired_to_overflow;
         let is_retired = |by: Place| by < retired || may_leave;
-        let newest = newest.filter(|&(place, _)| !is_retired(place));
+        let is_newest_retired = running.is_none() && newest.is_none_or(|&(by, _)| is_retired(by));
         let mut departs = None;
         for version in held {
             if is_retired(version.by) {
@@ -347,32 +347,44 @@ impl LocKiln {
                 self.move_to_overflow(version, at, below);
             }
         }
-        let is_newest_retired = running.is_none() && newest.is_none();
         // A newer retired version may be on its way home.
         let is_old = |version: &Held| self.last.has_newer(line, version.by, retired);
         if let Some(version) = departs.filter(|version| is_newest_retired || !is_old(version)) {
             let data = if is_newest_retired { data } else { version.data };
             self.depart(Held { data, ..version }, at, below);
         }
-        match (running, newest) {
-            (Some(_), _) if !self.rules.running_to_overflow => return home,
-            (Some(_), _) => {
-                self.counts.overflowed_running += 1;
-                self.overflow((line, data), About::of(None, false), at, below);
-            }
-            (None, Some((place, number))) => {
-                if let Some(data) = self.transactions.window.issue(place, number) {
-                    self.transactions.expect(place);
-                    self.counts.overflowed += 1;
-                    let about = About::of(Some((place, 0)), true);
-                    self.overflow((line, data), about, at, below);
-                }
-            }
-            (None, None) if departs.is_none() => return home,
-            (None, None) => (),
+        if running.is_some() && !self.rules.running_to_overflow
+            || is_newest_retired && departs.is_none()
+        {
+            return home;
+        }
+        if !may_leave {
+            self.overflow_ended(line, at, below);
+        }
+        if running.is_some() {
+            self.counts.overflowed_running += 1;
+            self.overflow((line, data), About::of(None, false), at, below);
         }
         self.last.forget_if_done(line);
         Disposition::Taken
+    }
+
+    /// Sends what transactions that have ended left in a line, and have not sent to the last level,
+    /// to the overflow area: it leaves the levels above with the line.
+    fn overflow_ended(&mut self, line: Line, at: Cycle, below: &mut Below<LocKilnEvent>) {
+        while let Some((place, data)) = self.issue_oldest(line) {
+            self.transactions.expect(place);
+            self.counts.overflowed += 1;
+            self.overflow((line, data), About::of(Some((place, 0)), true), at, below);
+        }
+    }
+
+    /// Issues the oldest version of a line that was kept until now. Returns its transaction and its
+    /// bytes, if there is one.
+    fn issue_oldest(&mut self, line: Line) -> Option<(Place, LineData)> {
+        let window = &mut self.transactions.window;
+        let mut ended = self.last.lines.get(&line)?.ended.iter();
+        ended.find_map(|&(by, number)| Some((by, window.issue(by, number)?)))
     }
 
     /// Sends a version that leaves the last level to memory, and keeps it until it is there.

@@ -321,6 +321,33 @@ fn a_line_that_left_the_caches_is_read_from_the_log_to_be_written_in_place() {
     }
 }
 
+/// An old version is in the caches with the newest of its line, and leaves them with it. The log,
+/// or the overflow area, then has it, so no later version absorbs it.
+#[test]
+fn an_old_version_that_left_the_caches_with_its_line_is_not_absorbed() {
+    for (design, left, absorbed) in [
+        ("loc-wal", "evicted_ended", "blocks_coalesced"),
+        ("loc-kiln", "lines_overflowed", "lines_coalesced"),
+    ] {
+        let counts = |lines: &'static [u64]| {
+            let line = format!(
+                "{design} scribble cores=1 llc.size=256B llc.assoc=2 l2.size=128B l2.assoc=2 \
+                 l1d.size=128B l1d.assoc=2 design.sd=4 design.drain=oldest"
+            );
+            let outcome = on(&line, |pm| {
+                store(pm, &[1], 1)?;
+                pm.begin()?;
+                lines.iter().for_each(|&line| pm.store(at(line, 0), 2));
+                pm.commit();
+                Ok(())
+            });
+            [left, absorbed].map(|name| counted(&outcome, name))
+        };
+        assert_eq!(counts(&[0]), [0, 1], "{design}: the line stays");
+        assert_eq!(counts(&[0, 2, 4]), [1, 0], "{design}: three lines of a set of two");
+    }
+}
+
 /// LOC over Kiln has some of the parameters of both, under its own words: "As in `kiln`."
 #[test]
 fn what_loc_over_kiln_has_as_in_another_design_is_as_there() {
