@@ -269,6 +269,7 @@ impl Engine {
         let place = self.window.push(transaction);
         for &line in &current.lines {
             let state = self.lines.entry(line).or_default();
+            state.old_left = false;
             let kept = match state.running {
                 Some((core, dirty)) if core == tx.core => {
                     state.running = None;

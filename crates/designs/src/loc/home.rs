@@ -25,6 +25,9 @@ pub struct LineState {
     /// Versions of transactions that have ended and that are not home, oldest first: the place of
     /// the transaction, and which of its versions it is.
     pub ended: Few<(Place, Number)>,
+    /// Whether the newest of these has left the caches with the version of the running transaction:
+    /// if the caches have the line again, they have only what that transaction stored.
+    pub old_left: bool,
     /// The newest of these that is on its way home, by its transaction.
     homing: Option<Place>,
 }
@@ -60,6 +63,7 @@ impl Engine {
             return home;
         }
         let running = state.running.as_mut().map(|(core, dirty)| (*core, std::mem::take(dirty)));
+        state.old_left = running.is_some();
         if running.is_none() {
             let Some(&(place, _)) = state.ended.back() else { return home };
             if place < self.window.durable {
@@ -124,7 +128,10 @@ impl Engine {
     /// write of what memory has when the line leaves.
     pub(super) fn drop_running(&mut self, line: Line, core: CoreId) {
         let Some(state) = self.lines.get_mut(&line) else { return };
-        state.running.take_if(|(owner, _)| *owner == core);
+        if state.running.take_if(|(owner, _)| *owner == core).is_some() {
+            // What the caches have of the line is the version before.
+            state.old_left = false;
+        }
         if state.ended.is_empty() && state.running.is_none() {
             self.lines.remove(&line);
         }
@@ -267,13 +274,17 @@ impl Engine {
         };
         let Some(&(newest, number)) = state.ended.iter().rev().find(home) else { return false };
         state.homing = Some(newest);
-        if state.running.is_none() && state.ended.back().is_some_and(|&(last, _)| last == newest) {
+        let is_last = state.ended.back().is_some_and(|&(last, _)| last == newest);
+        if state.running.is_none() && is_last {
             // The caches hold this version, and need not write it once more.
             below.caches.clean(line);
         }
         let data = self.window.version(number).data;
         let write = Write::whole(line, data, Class::Checkpoint);
-        let leaves = match self.first_group(newest).filter(|_| !below.caches.holds(line)) {
+        // Of the versions that have ended the caches hold the last one, beside that of the running
+        // transaction.
+        let is_cached = is_last && !state.old_left && below.caches.holds(line);
+        let leaves = match self.first_group(newest).filter(|_| !is_cached) {
             // The bytes are read from the log; which of the transaction's blocks it is makes no
             // difference.
             Some(group) => {
