@@ -47,8 +47,8 @@ fn commit_of_a_line_that_is_there(pm: &mut Pm<'_>, at: u64) -> Step {
     commit(pm, at)
 }
 
-/// Whatever waits for a load waits for the value that the design hands out late: a commit, a core in
-/// order, and a load that follows a pointer.
+/// Whatever waits for a load waits for the value that the design hands out late: a commit, a core
+/// in order, and a load that follows a pointer.
 #[test]
 fn a_value_that_comes_late_holds_up_what_waits_for_it() {
     let cycles = |model, at: u64, body: fn(&mut Pm<'_>, u64) -> Step| {
