@@ -57,7 +57,7 @@ def test_several_where_one_is_taken_name_compare(
         (["run"], "the workload; implied by --sql, --ycsb or --replay"),
         (["compare"], "with this many seeds, from --seed on; shows means and how certain they are"),
         (["compare"], "`-` prints them instead of the table"),
-        (["trace"], "end at the power cut that `crash` calls event N, and begin --for before it"),
+        (["trace"], "end at the power cut that `crash` without --check calls event N, and begin"),
         (
             ["litmus"],
             "the name of some hardware; the value then applies to it alone, such as hops.entries=1",
