@@ -300,6 +300,11 @@ impl Design for Silo {
         granularity: Granularity::Word,
         needs: Needs::Adr,
     };
+    const NEEDLESS: &'static [(&'static str, &'static str)] = &[(
+        "remote_eviction_marks",
+        "a log that is not marked is sent again once its controller has the answer, in the order of \
+         the commits like any other: the mark saves that write",
+    )];
     const MIGRATES: bool = true;
     type Params = SiloParams;
     type Rules = SiloRules;

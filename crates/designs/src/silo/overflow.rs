@@ -1,11 +1,11 @@
 //! Silo's overflow: a transaction with more logs than the buffer holds.
 //!
 //! The oldest logs leave as a batch: first their undo records, which are lines of the log region,
-//! then the new data, word by word. A log's place is free as soon as both are accepted and the logs
-//! before it have left, and logs that arrive meanwhile take the free places. Where there are several
-//! controllers, a batch has as many writes on their way as updates in place have. If the transaction
-//! commits while logs of a batch are still in the buffer, their records are no longer needed, and
-//! these logs update their words like any others.
+//! then the new data, word by word. A log's place is free as soon as both are accepted and the
+//! logs before it have left, and logs that arrive meanwhile take the free places. Where there are
+//! several controllers, a batch has as many writes on their way as updates in place have. If the
+//! transaction commits while logs of a batch are still in the buffer, their records are no longer
+//! needed, and these logs update their words like any others.
 
 use std::collections::VecDeque;
 
