@@ -208,7 +208,7 @@ def test_hardware_that_does_not_keep_its_promise_is_found(
     capsys.readouterr()
     assert main(["litmus", "--order", path, "--random", "9"]) == 1
     shown = capsys.readouterr().out
-    assert "WRONG       program 1 on ./d.py: order: " in shown
+    assert "WRONG       program 1 on d: order: " in shown
     assert "core 1      " in shown
     assert main(["litmus", "--order", path, "--random", "9", "--json"]) == 1
     (row,) = json.loads(capsys.readouterr().out)["random"]

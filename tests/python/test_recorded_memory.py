@@ -404,7 +404,7 @@ def test_holes_of_large_files_take_neither_time_nor_memory(build: Build) -> None
             "measured",
             "bytes 0x240010000 0300000000000000",
         ]
-    with pytest.raises(InputError, match=r"1 bytes .* the first at 0x360010000"):
+    with pytest.raises(InputError, match=r"1 byte .* the first at 0x360010000"):
         indelible.record(["./program", "other"], "a.trace")
 
 

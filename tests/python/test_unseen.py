@@ -131,7 +131,7 @@ def test_what_was_not_seen_is_noticed_before_it_is_stored_over(build: Build, byt
         f' uint64_t *at = map("pool", {bytes_}); at[9] = 1; at[0] = 1; other(at); at[9] = 3; }}',
         "other.o",
     )
-    with pytest.raises(InputError, match=r"1 bytes .* first at 0x10048 before program\.c:\d+"):
+    with pytest.raises(InputError, match=r"1 byte .* first at 0x10048 before program\.c:\d+"):
         indelible.record(["./program"], "a.trace")
     indelible.record(["./program"], "a.trace", unseen=True)
     told = [line.split()[2] for line in Path("a.trace").read_text().splitlines() if "0048" in line]
