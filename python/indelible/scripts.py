@@ -425,8 +425,8 @@ def _no_number(error: BaseException) -> str | None:
     what = "cycle" if argument[1] == "at" else "number"
     if kind:
         return f"`{argument[1]}` must be a whole {what}, not a {kind[1]}"
-    range = "from 0 up, not a negative one" if "negative" in str(error) else "that is not so large"
-    return f"`{argument[1]}` must be a whole {what} {range}"
+    limit = "from 0 up, not a negative one" if "negative" in str(error) else "that is not so large"
+    return f"`{argument[1]}` must be a whole {what} {limit}"
 
 
 def placed(error: BaseException, name: str, hook: str = "") -> str:

@@ -8,10 +8,13 @@ import importlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn, cast
 
 from indelible.errors import InputError
 from indelible.extension import version
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 #: The commands in the order of `--help`, and the module of each.
 COMMANDS = {
@@ -62,9 +65,9 @@ command, with examples.
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence each."""
 
-    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         """Print a help text or the version; argparse would ignore that a disk is full."""
-        stream = sys.stdout if file is None else file
+        stream = cast("IO[str]", sys.stdout if file is None else file)
         stream.write(message)
         stream.flush()
 
