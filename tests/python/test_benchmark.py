@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 import indelible
+from conftest import needs_core
 from indelible import benchmark
 from indelible.text import benchmark as benchmark_text
 
@@ -100,3 +101,13 @@ def test_the_command_is_the_call(command: Command, monkeypatch: pytest.MonkeyPat
     assert {row["design"] for row in answer["rows"]} == {
         row["name"] for row in indelible.list("designs")
     }
+
+
+@needs_core
+def test_a_cell_is_measured_in_the_simulator() -> None:
+    cell = next(cell for cell in benchmark.CELLS if cell.workload == "hash")
+    row = benchmark._measured(cell, 1000, seed=1)
+    assert tuple(row) == benchmark.COLUMNS
+    assert row["mem_ops_per_s"] > 0
+    assert row["slowdown_vs_plain"] > 1
+    assert 5 < row["peak_rss_mb"] < 400

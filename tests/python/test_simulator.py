@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conftest import needs_core, start, x86_linux
-from indelible import InputError, benchmark, cli
+from indelible import InputError, cli
 from indelible.evaluation import TXS
 from indelible.verbs import names_of
 from indelible.verbs.compare import compare
@@ -598,12 +598,3 @@ def test_a_panic_is_a_message() -> None:
     process = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
     assert "InternalError: the queue holds 65 (" in process.stderr
     assert "thread" not in process.stderr
-
-
-def test_a_cell_of_the_benchmark_is_a_row() -> None:
-    cell = next(cell for cell in benchmark.CELLS if cell.workload == "hash")
-    row = benchmark._measured(cell, 1000, seed=1)
-    assert tuple(row) == benchmark.COLUMNS
-    assert row["mem_ops_per_s"] > 0
-    assert row["slowdown_vs_plain"] > 1
-    assert 5 < row["peak_rss_mb"] < 400

@@ -590,13 +590,6 @@ def test_a_domain_that_a_design_brings_is_told_where_it_does() -> None:
     assert [value for value, said in notes.items() if said] == ["media"]
     shown = " ".join(str(answer).split())
     assert f"* with controller.domain=media: {note}" in shown
-    always = indelible.why(
-        PAIR,
-        ["hash"],
-        "silo",
-        cores=1,
-        txs=20,
-        fields=["controller.count"],
-        set={"controller.domain": "media"},
-    )
+    asked = {"fields": ["controller.count"], "set": {"controller.domain": "media"}}
+    always = indelible.why(PAIR, ["hash"], "silo", cores=1, txs=20, **asked)
     assert f"* {note}" in " ".join(str(always).split())
