@@ -11,14 +11,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 import indelible
 from conftest import HERE, heed_interrupts, needs_core
-from indelible import pool
+from indelible import extension, pool
+from indelible.bundles import OF_THE_HOST, without
 from indelible.cli import main
 from indelible.experiment import Campaign, Experiment
 from indelible.results.exploration import Exploration
@@ -194,11 +195,12 @@ def test_transactions_are_checked_without_a_checker(build: Build, locks: bool) -
         + PAIR.format(other=move, main=move)
     )
     asked = {"design": "silo", "before": "rm -f pool", "seeds": 5}
-    if not locks:
-        with pytest.raises(indelible.InputError, match="lock"):
-            indelible.explore(["./program"], **asked)
-        return
     found = indelible.explore(["./program"], **asked)
+    if not locks:
+        refused = [row["refused"] for row in found["rows"] if row["refused"] is not None]
+        assert refused
+        assert all("lock" in reason for reason in refused)
+        return
     assert found.passed
     assert [row["transactions"] for row in found["rows"]] == [10] * 5
 
@@ -210,7 +212,7 @@ def told(*accepts_all: bool | None) -> str:
         {"seed": seed, "record": "record", **explore.NOTHING, **ok, "accepts_all": accepts}
         for seed, accepts in enumerate(accepts_all, 1)
     ]
-    asked = {"command": ["./program"], "design": "undo@x86", "machine": "tiny", "check": "./check"}
+    asked = {"program": ["./program"], "design": "undo@x86", "machine": "tiny", "check": "./check"}
     answer = {**asked, "orders": 1, "rows": rows, "cancelled": False, "would_show": None}
     answer["notes"] = []
     return " ".join(str(Exploration(answer)).split())
@@ -228,7 +230,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, object] | Non
     options = {"pool": None, "loads": True, "unseen": False, "most": explore.BYTES_MAX}
     plan = explore.Plan(("./program",), None, options, 1.0, campaign, Path(), turns)
     with pytest.raises(pool.Interrupted) as interrupt:
-        explore._answer(plan, [])
+        explore._answer(plan, [explore.Order(plan, 1)])
     return interrupt.value.partial
 
 
@@ -595,3 +597,57 @@ def test_a_seed_finds_what_the_one_before_it_has_left(build: Build) -> None:
     assert len(found.failed) == 12
     for row in found["rows"]:
         assert f"{row['seed']} is there, and {row['seed'] - 1} before it" in row["wrong"]
+
+
+def test_a_seed_that_is_refused_takes_nothing_from_the_others(
+    build: Build, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build('int main(void) { uint64_t *at = map("pool", 4096); *at += 1; return 0; }')
+    before = "echo >> before; test $(wc -l < before) -lt 3 || (echo no room >&2; exit 4)"
+    words = ["explore", "--json", "--check", "false", "--seeds", "4", "--before", before]
+    assert main([*words, "--", "./program"]) == 1
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["wrong"] is not None for row in rows] == [True, True, False, False]
+    assert [row["refused"] for row in rows[:2]] == [None, None]
+    for row in rows[2:]:
+        assert row["refused"].endswith("ended with exit code 4: no room")
+    assert main([*words[:1], *words[2:], "--", "./program"]) == 2
+    assert "exit code 4: no room" in capsys.readouterr().err
+
+
+def test_what_was_refused_is_told_with_its_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {"checked": False, "refused": "the disk is full"}
+    rows = [row_of(1, order="a"), row_of(2, **refused), row_of(3, order="b"), row_of(4, **refused)]
+    answer = answered(monkeypatch, rows)
+    shown = str(answer)
+    assert "ok with 2 of 4 seeds; nothing was checked with the others" in shown
+    assert "refused     with seeds 2, 4: the disk is full" in shown
+    assert not answer.passed
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("record", "--seed", "2", "--no-loads", "--pool", "pool"),
+        ("explore", "--seeds", "2", "--seed", "3", "--seconds", "2.5", "--before", "rm -f pool")
+        + ("--check", "test -f", "--points", "9", "--set", "controller.wpq=32"),
+    ],
+    ids=("record", "explore"),
+)
+def test_the_command_of_an_answer_repeats_it(
+    words: tuple[str, ...], build: Build, capfd: pytest.CaptureFixture[str]
+) -> None:
+    build(PAIR.format(other="at[8] = 1; flush(at + 8); fence();", main="at[0] = 1; flush(at);"))
+
+    def answer(words: Sequence[str]) -> dict[str, object]:
+        Path("pool").unlink(missing_ok=True)
+        assert main([*words[:1], "--json", *words[1:]]) == 0
+        return without(json.loads(capfd.readouterr().out), OF_THE_HOST)
+
+    found = answer([*words, "--", "./program", "an argument"])
+    name, *again = shlex.split(found["command"])
+    assert name == "indelible"
+    assert again != [*words, "--", "./program", "an argument"], "defaults are written out"
+    assert answer(again) == found
+    assert found["program"] == ["./program", "an argument"]
+    assert found["version"] == extension.version()

@@ -69,11 +69,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seconds",
-        type=options.whole(1),
-        default=int(explore.SECONDS),
+        type=options.above_zero,
+        default=explore.SECONDS,
         metavar="N",
         help="time limit of the program, in case its threads wait for each other for ever"
-        f" ({explore.SECONDS:.0f})",
+        f" ({explore.SECONDS:g})",
     )
     record.add_recording(parser)
     options.add_settings(parser)

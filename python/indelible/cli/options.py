@@ -53,6 +53,17 @@ def whole(least: int, most: int = WHOLE_MAX) -> Callable[[str], int]:
     return read
 
 
+def above_zero(word: str) -> float:
+    """Return a positive number, `inf` included."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = 0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"`{word}` is not a number above 0")
+    return value
+
+
 def one(what: str) -> Callable[[str], str]:
     """Return a reader of the name of one design or workload; `compare` is what takes several."""
 

@@ -29,6 +29,11 @@ class Exploration(Object):
         return [row for row in self["rows"] if row["idle"]]
 
     @property
+    def busy(self) -> list[dict[str, Any]]:
+        """The rows of the seeds with which there was a recording with something to do."""
+        return [row for row in self["rows"] if not row["idle"] and row["refused"] is None]
+
+    @property
     def passed(self) -> bool:
         """Whether there was something to check with every seed, and no error was found."""
         return not self.failed and self.checked

@@ -20,7 +20,7 @@ def explored(answer: Exploration, width: int | None = None) -> str:
     """Return in how many orders a program was tried, and the seeds with errors."""
     width = width or text.terminal_width()
     rows = answer["rows"]
-    title = f"{shlex.join(answer['command'])} · {answer['design']} · machine {answer['machine']}"
+    title = f"{shlex.join(answer['program'])} · {answer['design']} · machine {answer['machine']}"
     lines = [title + _seeds(rows)]
     if answer.interrupted:
         lines.append("interrupted: only these seeds were tried")
@@ -29,10 +29,10 @@ def explored(answer: Exploration, width: int | None = None) -> str:
     if codes := _exit_codes(rows):
         lines.append(text.paragraph("exit code", codes, width))
     lines.append(text.paragraph("violations", _verdict(answer), width))
+    lines += [text.paragraph("refused", refused, width) for refused in _refused(rows)]
     for row in answer.failed[:SEEDS_SHOWN]:
         lines += _wrong(row, width)
-    busy = [row for row in rows if not row["idle"]]
-    notes = dict.fromkeys(note for row in busy[:1] for note in row["notes"])
+    notes = dict.fromkeys(note for row in answer.busy[:1] for note in row["notes"])
     # A checker that refuses an image with one seed is known to look at images.
     told = [row["accepts_all"] for row in rows if row["accepts_all"] is not None]
     for note in [*answer["notes"], *notes, *([ACCEPTS_ALL] if told and all(told) else [])]:
@@ -70,6 +70,15 @@ def _cuts(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{cuts}; checker run on {text.plural(sum(images), 'image')}" if images else cuts
 
 
+def _refused(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return why seeds were refused, each reason with its seeds."""
+    seeds: dict[str, list[str]] = {}
+    for row in rows:
+        if row["refused"] is not None:
+            seeds.setdefault(row["refused"], []).append(str(row["seed"]))
+    return [f"with seeds {', '.join(each)}: {reason}" for reason, each in seeds.items()]
+
+
 def _exit_codes(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the program's own exit codes that report a failure, if there are any."""
     codes: dict[int, list[str]] = {}
@@ -90,7 +99,7 @@ def _verdict(answer: Exploration) -> str:
             right += f"; an error in {percent} % of such orders would have shown, {sure} % sure"
         if answer.checked:
             return right
-        busy = [row for row in rows if not row["idle"]]
+        busy = answer.busy
         if not busy:
             return "nothing was checked: the program did nothing"
         if all(row["checked"] for row in busy):

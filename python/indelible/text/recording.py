@@ -14,7 +14,7 @@ def recorded(answer: Recorded, width: int | None = None) -> str:
     """Return what was recorded, and the command to try next."""
     width = width or text.terminal_width()
     lines = [
-        text.paragraph("recorded", shlex.join(answer["command"]), width),
+        text.paragraph("recorded", shlex.join(answer["program"]), width),
         text.paragraph("memory", "; ".join(map(_region, answer["regions"])), width),
         text.paragraph("did", _counts(answer), width),
     ]

@@ -24,9 +24,10 @@ from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, Script
 from indelible.extension import core
 from indelible.results.crash import Crash, failed_points
 from indelible.results.exploration import SURE, Exploration
+from indelible.results.origin import flag, line, origin, sets
 from indelible.results.recording import Recorded
 from indelible.settings import Settings, of_cell, pairs
-from indelible.verbs.record import BYTES_MAX, EndError, command_of, record, what_of
+from indelible.verbs.record import BYTES_MAX, EndError, command_of, record, what_of, words_of
 
 #: The default number of orders that are tried (ours), and the most.
 SEEDS = 20
@@ -56,6 +57,7 @@ NOTHING: Mapping[str, Any] = {
     "start": None,
     "order": None,
     "idle": False,
+    "refused": None,
     "checked": False,
     "announced_few": False,
     "announced": None,
@@ -148,7 +150,7 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
         asked = plan.campaign.experiment
         answer = Exploration(
             {
-                "command": list(plan.command),
+                "program": list(plan.program),
                 "design": asked.design,
                 "machine": asked.machine,
                 "check": plan.campaign.check,
@@ -162,6 +164,7 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
         # With sampled points, an order's error may show at a point that was not tried.
         every = plan.campaign.points in (None, "all")
         answer["would_show"] = _would_show(answer) if every else None
+        answer.update(origin(plan.command(jobs), asked.settings))
         return answer
 
     try:
@@ -195,7 +198,7 @@ def _remedy(plan: Plan, answer: Exploration) -> str:
     """Return what has recordings begin alike; files are named as the command line names them."""
     regions = [region for row in answer["rows"] for region in row["regions"] or ()]
     mapped = {region["file"] for region in regions}
-    words = dict.fromkeys([*plan.command[1:], *filter(None, [plan.options["pool"]])])
+    words = dict.fromkeys([*plan.program[1:], *filter(None, [plan.options["pool"]])])
     pools = [word for word in words if os.path.isfile(word) and os.path.realpath(word) in mapped]
     remove = f"rm -f {shlex.join(pools) or 'POOL'}"
     how = "each begin anew" if answer.idle else "all begin alike"
@@ -223,7 +226,7 @@ class Turns:
     """
 
     def __init__(self, first: int) -> None:
-        self._next = first
+        self.first = self._next = first
         self._changed = threading.Condition()
 
     @contextlib.contextmanager
@@ -243,7 +246,7 @@ class Turns:
 class Plan:
     """The recording and the campaign that are done with each seed."""
 
-    command: tuple[str, ...]
+    program: tuple[str, ...]
     before: str | None
     options: Mapping[str, Any]
     seconds: float
@@ -252,9 +255,26 @@ class Plan:
     #: The turns of recordings, which come one after the other because they use the same files.
     turns: Turns
 
+    def command(self, jobs: Sequence[Order]) -> str:
+        """Return the command line that tries these orders."""
+        campaign, first = self.campaign, jobs[0].seed
+        asked = campaign.experiment
+        return line(
+            "explore",
+            flag("--check", campaign.check),
+            flag("--before", self.before),
+            ["--design", asked.design, "--machine", asked.machine],
+            ["--seeds", str(len(jobs)), "--seed", str(first)],
+            flag("--points", campaign.points),
+            sets(asked.settings),
+            ["--out", os.fspath(self.folder)],
+            ["--seconds", f"{self.seconds:g}"] if self.seconds != SECONDS else [],
+            words_of(self.program, self.options),
+        )
+
     def trace(self, seed: int | str) -> str:
         """Return the path where the trace of a seed is left."""
-        return os.fspath(self.folder / f"{os.path.basename(self.command[0])}.{seed}.trace")
+        return os.fspath(self.folder / f"{os.path.basename(self.program[0])}.{seed}.trace")
 
     def record(self, seed: int, out: Path, stopped: Callable[[], bool]) -> Recorded:
         """Record the program with a seed; an error has the last of what the program printed."""
@@ -269,7 +289,7 @@ class Plan:
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             try:
                 return record(
-                    self.command,
+                    self.program,
                     out,
                     seed=seed,
                     stdout=said,
@@ -315,15 +335,22 @@ class Order:
             alone = before if SIMPLE.fullmatch(before) else f"sh -c {shlex.quote(before)}"
             words.insert(0, f"{alone} &&")
         words += [f"--out {shlex.quote(out)}"]
-        options = self.plan.options
-        words += [] if options["pool"] is None else [f"--pool {shlex.quote(str(options['pool']))}"]
-        words += [] if options["loads"] else ["--no-loads"]
-        words += ["--unseen"] if options["unseen"] else []
-        words += [] if options["most"] == BYTES_MAX else [f"--most {options['most']}B"]
-        return " ".join([*words, "--", shlex.join(self.plan.command)])
+        return " ".join([*words, shlex.join(words_of(self.plan.program, self.plan.options))])
 
     def start(self, control: core.Control) -> dict[str, Any]:
-        """Record and crash-test it; `control` stops it from another thread."""
+        """Record and crash-test it; `control` stops it from another thread.
+
+        A seed that is refused, but for the first, does not take from the answer what the others
+        found.
+        """
+        try:
+            return self._tried(control)
+        except InputError as error:
+            if self.seed == self.plan.turns.first:
+                raise
+            return {"seed": self.seed, **NOTHING, "refused": str(error)}
+
+    def _tried(self, control: core.Control) -> dict[str, Any]:
         row = {"seed": self.seed, **NOTHING}
         with (
             self.plan.turns.turn(self.seed),

@@ -19,6 +19,7 @@ from typing import IO, Any
 from indelible.arguments import named, truth, whole, worded
 from indelible.errors import InputError
 from indelible.files import naming, replacing, require_writable
+from indelible.results.origin import flag, line, origin
 from indelible.results.recording import Recorded
 from indelible.verbs import cc
 
@@ -147,7 +148,7 @@ def record(
     return Recorded(
         {
             "trace": out,
-            "command": list(command),
+            "program": list(command),
             "exit_code": code,
             "seconds": seconds,
             "regions": status["regions"],
@@ -156,6 +157,7 @@ def record(
             **counts,
             "bytes": Path(out).stat().st_size,
             "notes": _notes(counts),
+            **origin(line("record", ["--seed", str(seed), "--out", out], words_of(command, asked))),
         }
     )
 
@@ -179,6 +181,15 @@ def what_of(pool: object, loads: object, unseen: object, most: object) -> dict[s
         "unseen": truth("unseen", unseen),
         "most": whole("most", most, 1),
     }
+
+
+def words_of(command: Sequence[str], asked: Mapping[str, Any]) -> list[str]:
+    """Return the words of a command line that say what is recorded, and of which program."""
+    words = flag("--pool", asked["pool"])
+    words += [] if asked["loads"] else ["--no-loads"]
+    words += ["--unseen"] if asked["unseen"] else []
+    words += [] if asked["most"] == BYTES_MAX else ["--most", f"{asked['most']}B"]
+    return [*words, "--", *command]
 
 
 def _asked(folder: Path, asked: Mapping[str, Any], seed: int) -> dict[str, str]:

@@ -1,6 +1,7 @@
 //! Why what was asked for could not be run, as a sentence.
 
 use model::engine::Failure;
+use model::config::Unit;
 use model::workload::Stop;
 
 use super::{Resolved, false_sharing};
@@ -52,9 +53,10 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
     match stop {
         Stop::OutOfMemory { asked, free } => InputError::new(format!(
             "workload {workload} needs {} of simulated persistent memory in one piece, and {} is \
-             free; raise it with --set pm.device_size=..., or {}",
+             free; raise it with --set pm.device_size={}, or {}",
             quantity::about(asked),
             quantity::about(free),
+            size_with_room(asked, free, resolved),
             how_to_need_less(resolved),
         )),
         Stop::Input(text) => InputError::new(text),
@@ -64,6 +66,19 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
             None => panic!("workload {workload}: {text}"),
         },
         Stop::Cancelled => InputError::new("cancelled"),
+    }
+}
+
+/// The size of a memory with room, as it is written: known of a trace alone, which asks for all
+/// that it needs at once. The room of each copy grows at least as much as the memory does.
+fn size_with_room(asked: u64, free: u64, resolved: &Resolved) -> String {
+    let present = resolved.machine.config.pm.capacity;
+    let times = asked.div_ceil(free.max(1)).next_power_of_two();
+    match present.checked_mul(times) {
+        Some(size) if resolved.workload.about.name == "replay" && free > 0 => {
+            quantity::print(size, Unit::Bytes)
+        }
+        _ => "...".into(),
     }
 }
 
