@@ -46,7 +46,10 @@ def above_zero(name: str, value: object) -> float:
     """Return a positive number of any library as Python's `float`, or refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:  # type: ignore[operator]
         raise InputError(f"`{name}` must be a number above 0, not {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"`{name}` is too large") from None
 
 
 def truth(name: str, value: object) -> bool:
@@ -88,7 +91,7 @@ def readable(what: str, text: str) -> str:
 def listed(what: str, value: object) -> tuple[str, ...]:
     """Return a list of names, or of the one name that stands alone, or refuse anything else."""
     if isinstance(value, str):
-        return (value,)
+        return (named(what, value),)
     if isinstance(value, (set, frozenset)):
         # The first design is 1.00, and a set's first element differs from process to process.
         raise InputError(f"`{what}` must be a list, not a set, which has no order")

@@ -117,7 +117,9 @@ def _value(flag: str | None, value: str, places: _Places, folder: Path) -> tuple
     if flag in MEANS:
         # A relative path, so that the bundle names no folders of this computer.
         is_path = flag == "--keep" or os.path.isfile(value)
-        return os.path.relpath(value, folder) if is_path else value, False
+        # A folder that is reached through a link has another parent once it is the working folder.
+        near = os.path.relpath(os.path.realpath(value), os.path.realpath(folder))
+        return near if is_path else value, False
     if flag in FILES:
         return places.of(value), True
     parts = value.split(",") if flag in LISTS else [value]

@@ -333,8 +333,9 @@ class Recording:
 
     def start(self, control: extension.core.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread. The answer's `trace` is in bytes."""
+        without = {} if self.without is None else {"without": self.without}
         request = {
-            "run": self.experiment.spec() | ({"without": self.without} if self.without else {}),
+            "run": self.experiment.spec() | without,
             "from": self.start_at,
             "length": self.length,
             "event": self.event,
@@ -357,7 +358,7 @@ class Logging:
             flag = f"--{name.replace('_', '-')}"
             if value is True:
                 words.append(flag)
-            elif value not in (None, False):
+            elif value is not None and value is not False:
                 listed = value if isinstance(value, (list, tuple)) else [value]
                 words.append(f"{flag} {shlex.quote(','.join(map(str, listed)))}")
         return " ".join(words)

@@ -154,10 +154,11 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
         if name not in machines:
             about = extension.describe(f"machine:{name}")
             # The name counts, too, because answers show the name that a file gives itself.
-            told = [about["name"], about["rows"]]
-            machines[name] = _fingerprint(json.dumps(told).encode())
+            own = [about["name"], about["rows"]]
+            machines[name] = _fingerprint(json.dumps(own).encode())
         request = [job.asks, job.spec(), machines[name], simulator]
-        return KeptJob(job, path / f"{_fingerprint(json.dumps(request).encode())}.json")
+        told = json.dumps(request, sort_keys=True)
+        return KeptJob(job, path / f"{_fingerprint(told.encode())}.json")
 
     return [kept(job) for job in jobs]
 

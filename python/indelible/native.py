@@ -161,13 +161,16 @@ def logging(
     if machine is not None:
         _require_simulated(machine, words["values"], words["fences"])
     asked = Logging(tuple(words.items()))
-    answer = pool.execute_one(asked, lambda data: Answer(data, asked), "measurements")
+    answer = pool.execute_one(
+        asked, lambda data: Answer(data, asked, machine=machine), "measurements"
+    )
     if machine is None:
         return answer
     try:
-        return replace(answer, simulated=_simulate(answer, machine), machine=machine)
+        return replace(answer, simulated=_simulate(answer, machine))
     except pool.Interrupted:
-        raise pool.Interrupted(answer) from None
+        part = replace(answer, data={**answer.data, "cancelled": True})
+        raise pool.Interrupted(part) from None
 
 
 def _names(what: str, asked: Sequence[str] | None) -> list[str] | None:
@@ -185,9 +188,7 @@ def _require_simulated(
     machine: str, values: Sequence[str] | None, fences: Sequence[str] | None
 ) -> None:
     """Refuse loops that cannot be simulated, before anything is measured."""
-    about = describe(machine if "/" in machine or "." in machine else f"machine:{machine}")
-    if about["kind"] != "machine":
-        raise InputError(f"`against` must be a machine, and `{machine}` is a {about['kind']}")
+    describe(f"machine:{machine}")
     if values is not None and "xorshift" not in values:
         raise InputError("`against` simulates only values of xorshift; add it to `values`")
     if fences is not None and not {"sfence", "none"} & {*fences}:
@@ -235,12 +236,12 @@ def _experiment(loop: Mapping[str, Any], place: str, machine: str, asked: Loggin
         "workload.log_in": memory,
         "workload.array_in": memory,
         "workload.array_writes": loop["array_writes"],
-        "workload.items": loop["array_bytes"] // 4 * loop["threads"],
+        "workload.items": loop["array_bytes"] // ELEMENT * loop["threads"],
     }
     each = loop["entries_per_fence"]
     return Experiment(
         design,
-        "logcache",
+        LOOP,
         machine,
         cores=loop["threads"],
         txs=SIMULATED_ENTRIES // each,
@@ -382,9 +383,6 @@ def _loop(
 
 def _items(machine: str, settings: Sequence[tuple[str, str]]) -> str:
     """Return the number of elements of the array on a machine."""
-    rows = describe(
-        machine if "/" in machine or "." in machine else f"machine:{machine}",
-        of_machine(tuple(settings)),
-    )
+    rows = describe(f"machine:{machine}", of_machine(tuple(settings)))
     found = (r for r in rows["rows"] if (r["section"], r["key"]) == ("workload", "items"))
     return str(next(found)["value"])

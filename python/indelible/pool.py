@@ -26,6 +26,9 @@ Answer = TypeVar("Answer")
 #: The environment variable that says how many jobs may run at the same time.
 JOBS_VARIABLE = "INDELIBLE_JOBS"
 
+#: More digits than any number of jobs has.
+DIGITS_MAX = 30
+
 #: The seconds that jobs may take, once told to stop, to return the results that they have.
 GRACE_SECONDS = 0.7
 
@@ -109,7 +112,9 @@ def jobs_at_once() -> int:
     said = os.environ.get(JOBS_VARIABLE)
     if not said:
         return workers_available()
-    if not said.isascii() or not said.isdigit() or int(said) < 1:
+    # Python refuses to read some thousand digits.
+    is_whole = said.isascii() and said.isdigit() and len(said) <= DIGITS_MAX
+    if not is_whole or int(said) < 1:
         raise InputError(f"{JOBS_VARIABLE} must be a whole number from 1 up, not `{said}`")
     return min(int(said), workers_available())
 

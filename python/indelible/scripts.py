@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
@@ -117,6 +118,7 @@ def named(design: type | Named) -> Named:
         raise InputError(f"{name} is not a design; derive it from `indelible.design.Design`")
     if any(row["name"] == name for row in json.loads(core.list("designs"))["rows"]):
         raise InputError(f"there already is a design {name}; choose another name for the class")
+    require_no_section(name, f"class {name}")
     _classes[name] = design
     _mine.set({**_mine.get(), name: design})
     return Named(name, design)
@@ -207,10 +209,7 @@ def _load(path: str) -> type[Design]:
     key = (os.path.abspath(path), hashlib.sha256(text).hexdigest())
     known = _files.get(key)
     if known is None or any(_digest(part) != digest for part, digest in _parts[known].items()):
-        if (section := called(path)) in sections():
-            raise InputError(
-                f"{path}: settings already have a section `{section}`; choose another name"
-            )
+        require_no_section(called(path), path)
         module, own, source = _first(path, text, key[1])
         known = _files[key] = _design_of(module, path)
         files = filter(None, map(_file_of, own.values()))
@@ -226,8 +225,15 @@ def _digest(path: str) -> str:
         return ""
 
 
-def sections() -> set[str]:
-    """Return the sections of settings, which no design may have as its name."""
+def require_no_section(name: str, of: str = "") -> None:
+    """Refuse a name, of a class or a file, that is one of the sections of settings, too."""
+    if name in _sections():
+        before = f"{of}: " if of else ""
+        raise InputError(f"{before}settings already have a section `{name}`; choose another name")
+
+
+@cache
+def _sections() -> set[str]:
     rows = json.loads(core.explain("machine:tiny", [], None, None))["rows"]
     return {"design", "workload", *(row["section"] for row in rows)}
 

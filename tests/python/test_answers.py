@@ -13,6 +13,7 @@ import pytest
 import indelible
 from indelible.plots import comparison as comparison_plot
 from indelible.plots import stacks as stacks_plot
+from indelible.text.comparison import stubbed_tables
 from indelible.views import RATIOS, VIEWS, based
 
 SILO, HASH = ["silo"], ["hash"]
@@ -35,6 +36,19 @@ def test_every_answer_prints_what_its_command_does(fake: ModuleType) -> None:
     for name, told in texts.items():
         assert told.startswith(VIEWS[name].title(based(compared, name)))
     assert len({*texts.values(), str(compared)}) == len(VIEWS)
+
+
+def test_the_number_of_cores_that_a_machine_has_stands_beside_others(fake: ModuleType) -> None:
+    compared = indelible.compare(SILO, HASH, cores=[None, 2], crash=False)
+    assert [row["cores"] for row in compared.json()["gmean"]] == [8, 2]
+    assert compared.ratio(("silo", "hash", None)) == compared.ratio(("silo", "hash", 8)) == 1
+    assert "8 cores" in str(compared)
+
+
+def test_columns_of_one_name_stand_beside_each_other() -> None:
+    rows = [["workload", "ratio", "ratio"], ["hash", "1.00", "2.00"]]
+    (table,) = stubbed_tables(rows, 80, stub_columns=1)
+    assert table.splitlines()[-1].split() == ["hash", "1.00", "2.00"]
 
 
 def test_what_is_a_mapping_stays_one(fake: ModuleType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import pytest
 
 from conftest import HERE, needs_core
 from indelible import bundles, kept, pool
+from indelible.cli import main
 from indelible.errors import InputError
 
 Command = Callable[..., tuple[int, str, str]]
@@ -507,3 +509,24 @@ def test_two_folders_may_have_packages_of_one_name(real: Command, tmp_path: Path
     _, _, said = real("compare", "--designs", "d/d1.py,e/e1.py", *words)
     assert "loaded five" in said
     assert "loaded six" in said
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_bundle_is_made_where_the_terminal_has_fewer_letters(
+    command: Command, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    printed = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
+    monkeypatch.setattr(sys, "stdout", printed)
+    assert main(["bundle", "it", "--", *COMPARE]) == 0
+    assert "machine silo" in printed.buffer.getvalue().decode(encoding)
+    assert "·" in Path("it/output.txt").read_text(encoding="utf-8")
+
+
+def test_answers_are_kept_where_one_is_also_if_the_bundle_is_behind_a_link(
+    command: Command,
+) -> None:
+    Path("real/deep").mkdir(parents=True)
+    Path("link").symlink_to("real/deep")
+    assert command("bundle", "link/it", "--", *COMPARE, "--keep", "answers")[0] == 0
+    assert [*Path("answers").iterdir()]
+    assert not Path("real/answers").exists()

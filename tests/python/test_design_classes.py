@@ -223,3 +223,9 @@ def test_tight_values_are_taken_as_often_as_they_are_listed() -> None:
 
 def test_a_benchmark_in_processes_of_its_own_takes_no_class() -> None:
     assert "which do not know Late" in refused(lambda: indelible.bench(designs=[late(0)]))
+
+
+def test_a_class_is_not_named_as_a_section_of_settings() -> None:
+    core = type("core", (Design,), {})
+    said = "class core: settings already have a section `core`; choose another name"
+    assert refused(lambda: run_of(core)) == said

@@ -629,8 +629,10 @@ def test_what_was_refused_is_told_with_its_seeds(monkeypatch: pytest.MonkeyPatch
     "words",
     [
         ("record", "--seed", "2", "--no-loads", "--pool", "pool"),
-        ("explore", "--seeds", "2", "--seed", "3", "--seconds", "2.5", "--before", "rm -f pool")
-        + ("--check", "test -f", "--points", "9", "--set", "controller.wpq=32"),
+        (
+            *("explore", "--seeds", "2", "--seed", "3", "--seconds", "2.5", "--points", "9"),
+            *("--before", "rm -f pool", "--check", "test -f", "--set", "controller.wpq=32"),
+        ),
     ],
     ids=("record", "explore"),
 )

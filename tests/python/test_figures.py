@@ -250,6 +250,20 @@ def test_numbers_of_a_narrow_logarithmic_axis_do_not_overlap(limits: tuple[float
     assert not any(one.x1 > other.x0 for one, other in pairwise(places))
 
 
+def test_a_design_whose_name_begins_with_an_underscore_is_in_the_legend(
+    fake: ModuleType,
+) -> None:
+    compared = indelible.compare(["native", "silo"], ["hash"], crash=False)
+    named = replace(compared, durability={})
+    vars(named)["labels"] = {"native": "native", "silo": "_mine"}
+    swept = indelible.sweep(["native", "silo"], ["hash"], {"cores": [1, 2]})
+    vars(swept)["labels"] = named.labels
+    for drawing in (comparison_plot.figure(named), sweep_plot.figure(swept)):
+        (legend,) = drawing.legends
+        names = [one.get_text().split()[0].rstrip("†") for one in legend.get_texts()]
+        assert names == ["native", "_mine"]
+
+
 @pytest.mark.parametrize("count", [3, 7, 33])
 def test_a_legend_is_no_wider_than_its_figure(count: int) -> None:
     from matplotlib.figure import Figure

@@ -74,6 +74,18 @@ def test_what_was_run_is_not_run_again(tmp_path: Path, runs: list[str]) -> None:
 
 
 @needs_core
+def test_a_run_is_the_same_one_in_whichever_order_it_is_set(
+    tmp_path: Path, runs: list[str]
+) -> None:
+    one = {"controller.wpq": 32, "core.rob": 128}
+    other = dict(reversed(one.items()))
+    asked = {"machine": "tiny", "txs": 20, "crash": False, "keep": tmp_path}
+    for settings in (one, other):
+        indelible.compare(["silo"], ["queue"], set=settings, **asked)
+    assert len(runs) == 1
+
+
+@needs_core
 def test_a_run_is_the_same_one_whoever_asks_for_it(tmp_path: Path) -> None:
     asked = {"machine": "tiny", "txs": 20}
     values = {"silo.entries": [10, 20, 40]}

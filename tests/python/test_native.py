@@ -178,6 +178,23 @@ def test_an_interrupted_measurement_shows_what_it_has(
     assert f"nothing was written to {figure}" in complaints
 
 
+def test_an_interrupted_simulation_leaves_what_was_measured(
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise pool.Interrupted([])
+
+    monkeypatch.setattr(native, "_simulate", interrupt)
+    figure = tmp_path / "figure.svg"
+    words = [*LOGGING, "--against", "tiny", "--plot", str(figure)]
+    code, shown, _ = command(*words, "--json")
+    answer = json.loads(shown)
+    assert (code, answer["cancelled"], figure.exists()) == (130, True, False)
+    assert answer["command"].endswith(" --against tiny")
+    assert answer["rows"]
+    assert "interrupted: this is what had been measured by then" in command(*words)[1]
+
+
 COMPARED = ["compare", "--designs", "undo@x86,silo", "--no-crash"]
 LOOPS = ["--workloads", "hash,logcache-cached,logcache-movdir64b"]
 
@@ -195,6 +212,25 @@ def test_a_comparison_has_a_column_of_this_processor(command: Command, fake: Mod
     assert lines["logcache-cached"][3] == f"{1e9 / (4.5 * 8) / (4.1e6 * 0.4 / 8):.0f}"
     assert lines["hash"][3] == lines["gmean"][3] == "-"
     assert "measured on A Processor (family 6, model 143), in DRAM" in shown
+
+
+def test_an_interruption_keeps_the_threads_that_were_measured(
+    command: Command, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = native.Beside.rows
+
+    def rows(loop: native.Beside) -> list[dict[str, object]]:
+        if dict(loop.asked.asked)["threads"] == [2]:
+            raise pool.Interrupted(None)
+        return measured(loop)
+
+    monkeypatch.setattr(native.Beside, "rows", rows)
+    words = [*COMPARED, *LOOPS, "--cores", "1,2", "--native", "--json"]
+    code, shown, _ = command(*words)
+    answer = json.loads(shown)
+    assert (code, answer["cancelled"]) == (130, True)
+    assert {row["cores"] for row in answer["native"]} == {1}
+    assert "--native" in answer["command"]
 
 
 def test_threads_do_as_many_groups_of_entries_side_by_side(

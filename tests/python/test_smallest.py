@@ -10,6 +10,7 @@ import pytest
 
 import indelible
 from conftest import needs_core
+from indelible import pool
 from indelible.experiment import Campaign, Experiment
 from indelible.smallest import smallest
 
@@ -162,3 +163,23 @@ def test_its_timeline_lacks_what_came_early_as_that_of_the_violation_does() -> N
     for part, found in ((smallest, answer.smallest), (own, answer.json())):
         assert found["violations"][0]["order"], "a write came early"
         assert "it does not show the writes that came early in that image" in part
+
+
+@needs_core
+def test_an_interrupted_search_leaves_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
+    execute = pool.execute
+
+    def searched(jobs: Sequence[Any], *more: object, **words: object) -> list[dict[str, Any]]:
+        if words.get("what") == "smaller runs":
+            raise pool.Interrupted([])
+        return execute(jobs, *more, **words)
+
+    monkeypatch.setattr(pool, "execute", searched)
+    with pytest.raises(indelible.Interrupted) as caught:
+        indelible.crash("silo", "scribble", without="undo_newest_first", smallest=True)
+    part = caught.value.partial
+    assert part.violations
+    assert part.json()["cancelled"]
+    assert part.command.endswith(" --smallest")
+    assert "interrupted: the smallest run with a violation was still being" in str(part)
+    assert "only these points" not in str(part)

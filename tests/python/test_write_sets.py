@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import indelible
 from conftest import needs_core
+from indelible import cli
 
 pytestmark = needs_core
 
@@ -21,3 +24,22 @@ def test_files_are_characterized_with_what_a_run_says_of_them(tmp_path: Path) ->
     note = "replay: no transaction of the trace stored to persistent memory"
     assert any(line.startswith(note) for line in answer["notes"])
     assert note in " ".join(str(answer).split())
+
+
+def test_a_workload_that_cannot_be_run_is_left_out() -> None:
+    asked = {"set": {"hash.items": 10**9}, "txs": 20}
+    answer = indelible.characterize(["array", "hash"], **asked)
+    assert [row["workload"] for row in answer["rows"]] == ["array"]
+    (refused,) = answer["refused"]
+    assert refused["workload"] == "hash"
+    assert "hash.items" in refused["reason"]
+    assert "not run     hash: " in str(answer)
+    assert cli.main(["characterize", "--workloads", "array,hash", "--set", "hash.items=1000000000"])
+    with pytest.raises(indelible.InputError, match="hash needs"):
+        indelible.characterize(["hash"], **asked)
+
+
+def test_its_title_has_the_numbers_that_the_machine_chose() -> None:
+    answer = indelible.characterize(["array"], "tiny", cores=None, txs=None)
+    assert answer["cores"] == 4
+    assert f" · 4 cores · seed 1 · {answer['txs']:,} transactions a core" in str(answer)

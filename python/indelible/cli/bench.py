@@ -6,7 +6,7 @@ import argparse
 
 import indelible
 from indelible import benchmark
-from indelible.cli import complain, options
+from indelible.cli import options
 from indelible.results import Benchmark
 
 HELP = "how fast the simulator itself is"
@@ -42,9 +42,6 @@ def call(args: argparse.Namespace) -> int:
 
     def show(answer: Benchmark) -> int:
         options.show_answer(args, answer)
-        if answer.interrupted:
-            # Its table does not say so.
-            complain("interrupted")
         return 0
 
     return options.answer(

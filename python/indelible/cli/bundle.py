@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from indelible import bundles
-from indelible.cli import INTERRUPTED, complain, options
+from indelible.cli import INTERRUPTED, complain, letters, options
 from indelible.errors import InputError
 from indelible.files import naming
 
@@ -120,7 +120,7 @@ class _Printed(io.StringIO):
 
     def write(self, text: str) -> int:
         if self._also is not None:
-            self._also.write(text)
+            self._also.write(letters.fitted(text, self._also))
         return super().write(text)
 
 

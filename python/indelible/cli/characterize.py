@@ -61,7 +61,7 @@ def call(args: argparse.Namespace) -> int:
 
     def show(answer: Characterization) -> int:
         options.show_answer(args, answer)
-        return 0
+        return 2 if answer.get("refused") else 0
 
     return options.answer(
         lambda: indelible.characterize(

@@ -89,7 +89,7 @@ class Part:
 
 def machine(of: Simulated) -> Part:
     """Return the machine, whose fields come with their sources."""
-    summary = _described(f"machine:{of.machine}", of_machine(_of_all(of)))["summary"]
+    summary = extension.describe(f"machine:{of.machine}", of_machine(_of_all(of)))["summary"]
     return Part(of.machine, summary, {}, _fields_of_machine(of, _of_all(of), (), of.varied))
 
 
@@ -106,7 +106,7 @@ def workloads(of: Simulated) -> list[Part]:
 def _part(of: Simulated, kind: str, name: str, *, design: str = "", workload: str = "") -> Part:
     settings = of_cell(of.settings, design, workload, of.names)
     own = tuple(pair for pair in settings if pair[0].startswith(f"{kind}."))
-    about, usual = (_described(f"{kind}:{name}", given) for given in (own, ()))
+    about, usual = (extension.describe(f"{kind}:{name}", given) for given in (own, ()))
     unset = {param["name"]: param["value"] for param in usual["params"]}
     varied = dict(of_cell(of.varied, design, workload, of.names))
     fields = [
@@ -141,7 +141,7 @@ def _fields_of_its_machine(
 def _fields_of_machine(of: Simulated, settings: Pairs, unset: Pairs, varied: Pairs) -> list[Field]:
     """Return the machine's fields with settings, and what they would be with others."""
     rows, usual = (
-        _described(f"machine:{of.machine}", of_machine(given))["rows"]
+        extension.describe(f"machine:{of.machine}", of_machine(given))["rows"]
         for given in (settings, unset)
     )
     values = {_key(row): row["value"] for row in usual}
@@ -163,10 +163,6 @@ def _fields_of_machine(of: Simulated, settings: Pairs, unset: Pairs, varied: Pai
 def _of_all(of: Simulated) -> Pairs:
     """Return the settings that are not those of one design or workload."""
     return of_cell(of.settings, "", "", of.names)
-
-
-def _described(name: str, settings: Pairs) -> Mapping[str, Any]:
-    return extension.describe(name, settings)
 
 
 def _key(row: Mapping[str, Any]) -> str:

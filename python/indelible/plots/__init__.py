@@ -319,8 +319,13 @@ def require_ratios(answer: OfSeeds, base: str) -> None:
 
 def label(answer: Comparison, design: str) -> str:
     """Return the label of a design in a legend."""
-    name = comparison_text.judged(answer, design)
+    name = in_legend(comparison_text.judged(answer, design))
     return name if answer.is_safe(design) else f"{name} (not crash-safe)"
+
+
+def in_legend(name: str) -> str:
+    """Return a name as the label of a legend: matplotlib leaves out those that begin with `_`."""
+    return f" {name}" if name.startswith("_") else name
 
 
 def look_of(answer: Comparison, design: str, index: int) -> dict[str, object]:

@@ -26,6 +26,7 @@ from indelible.plots import (
     add_legend,
     entitle,
     filled,
+    in_legend,
     require_ratios,
     room_of,
     styled,
@@ -114,7 +115,7 @@ def _lines(answer: Sweep) -> Figure:
     axes = drawing.subplots()
     places = _places(values)
     for index, (name, value) in enumerate(sweep_text.columns(answer).items()):
-        look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4, "label": name}
+        look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4, "label": in_legend(name)}
         look |= {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
         shown = [value(point) for point in answer.points]
         # Lines go from left to right, in whichever order the values were asked for.
@@ -279,7 +280,7 @@ def _add_names(axes: Axes, answer: Sweep) -> None:
     from matplotlib.patches import Patch
 
     handles = [
-        Patch(color=colour, label=text.marked(answer, design))
+        Patch(color=colour, label=in_legend(text.marked(answer, design)))
         for design, colour in leading_colours(answer).items()
     ]
     axes.set_title(axes.get_title(), loc="left", fontsize=NAME_FONT, pad=3)

@@ -111,4 +111,4 @@ class Benchmark(_Interruptible):
         from indelible import text
         from indelible.text import benchmark as benchmark_text
 
-        return benchmark_text.bench(self["rows"], text.terminal_width())
+        return benchmark_text.bench(self, text.terminal_width())

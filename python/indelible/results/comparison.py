@@ -45,6 +45,8 @@ class Comparison(OfSeeds):
     verdicts: Mapping[Cell, Verdict]
     #: The measurements on this computer's processor, by workload and number of threads.
     native: Mapping[tuple[str, int | None], Mapping[str, Any]] = field(default_factory=dict)
+    #: Whether the processor was to be measured.
+    has_native: bool = False
     #: What must be saved at a power failure, as far as known, by design and number of cores.
     saved: Mapping[tuple[str, int | None], Saved] = field(default_factory=dict)
     #: Whether the caller gave the base, which then is that of the views of writes, too.
@@ -65,6 +67,8 @@ class Comparison(OfSeeds):
 
     def _cores(self, cores: int | None) -> int | None:
         """Return a number of cores as `compare` was given it; None is the only one, if there is."""
+        if cores in self.cores:
+            return cores
         if cores is None and len(self.cores) == 1:
             return self.cores[0]
         asked = {self.cores_used(count): count for count in self.cores}
@@ -76,7 +80,9 @@ class Comparison(OfSeeds):
         What was measured on this computer is its throughput, and beside no other metric.
         """
         metric_named(name)
-        return replace(self, metric=name, native=self.native if name == self.metric else {})
+        same = name == self.metric
+        native = self.native if same else {}
+        return replace(self, metric=name, native=native, has_native=self.has_native and same)
 
     def base(self, cell: Cell) -> Cell:
         """Return the cell that is 1.00 for a cell."""
@@ -123,9 +129,9 @@ class Comparison(OfSeeds):
         """Return the command line that repeats it with a view, and writes this."""
         if view != RATIOS:
             # A view has no metric, and no column of this computer's processor.
-            shown = replace(self.by_metric(THROUGHPUT), native={})
+            shown = replace(self.by_metric(THROUGHPUT), native={}, has_native=False)
             return shown._line([f"--{view}"], written)
-        return self._line(["--native"] if self.native else [], written)
+        return self._line(["--native"] if self.has_native else [], written)
 
     def _line(self, flags: Sequence[str], written: Sequence[str]) -> str:
         promised = any(self.durability.get(design) != "none" for design in self.designs)
@@ -136,7 +142,7 @@ class Comparison(OfSeeds):
     @property
     def own_view(self) -> str:
         """The view whose command makes the same runs; that of latencies stands alone."""
-        alone = self.metric == THROUGHPUT and not self.native
+        alone = self.metric == THROUGHPUT and not self.has_native
         return LATENCIES if self.has_distributions and alone else RATIOS
 
     @property
@@ -159,7 +165,8 @@ class Comparison(OfSeeds):
             answer |= {"seeds": [*self.seeds_shown], "cells": [*map(self._summary, self.cells())]}
         if self.native:
             answer["native"] = [
-                {**row, "normalized": self.native_ratio(*key)} for key, row in self.native.items()
+                {**row, "cores": cores, "normalized": self.native_ratio(workload, cores)}
+                for (workload, cores), row in self.native.items()
             ]
         return answer | self.left_out() | origin(self.command, self.settings)
 

@@ -19,9 +19,13 @@ class Crash(Answer):
     data: Mapping[str, Any]
     campaign: Campaign
     taken: Taken | None = None
+    #: Whether the smallest run is looked for if there is a violation.
+    seeks_smallest: bool = False
+    #: Whether it was interrupted when the campaign had ended, and the smallest run was looked for.
+    was_seeking: bool = False
 
     @staticmethod
-    def of(data: dict[str, Any], campaign: Campaign) -> Crash:
+    def of(data: dict[str, Any], campaign: Campaign, seeks_smallest: bool = False) -> Crash:
         """Return an answer of the simulator, with the command that repeats each finding."""
         # The defaults are filled in, since another version may have others.
         said = replace(campaign.experiment, cores=data["cores"], txs=data["txs"])
@@ -45,7 +49,7 @@ class Crash(Answer):
                 row | {"replay": campaign.without_persist(row).command()}
                 for row in data["left_out"]
             ]
-        return Crash(data, campaign)
+        return Crash(data, campaign, seeks_smallest=seeks_smallest)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -55,7 +59,7 @@ class Crash(Answer):
     @property
     def command(self) -> str:
         """The command line that repeats it."""
-        return self.campaign.command() + (" --smallest" if "smallest" in self.data else "")
+        return self.campaign.command() + (" --smallest" if self.seeks_smallest else "")
 
     def with_smallest(self, done: Done) -> Crash:
         """Return the answer with the smallest run found, by campaigns of `done`, that fails, too.
@@ -72,6 +76,10 @@ class Crash(Answer):
                 "command": own.campaign.command(),
             }
         return replace(self, data={**self.data, "smallest": found})
+
+    def with_search_cut_short(self) -> Crash:
+        """Return the answer of a campaign that ended, without the smallest run that was sought."""
+        return replace(self, data={**self.data, "cancelled": True}, was_seeking=True)
 
     @property
     def passed(self) -> bool:

@@ -11,12 +11,14 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from indelible.kept import Taken
 from indelible.means import UNSURE, is_unsure
 from indelible.metrics import METRICS, transactions
 from indelible.results.seeds import OfSeeds
+
+Key = TypeVar("Key")
 
 DAGGER = "†"
 
@@ -222,16 +224,16 @@ def table_line(
     return gap.join(padded).rstrip()
 
 
-def fitted(designs: Sequence[str], sizes: Mapping[str, int], room: int) -> list[list[str]]:
-    """Return the designs in as few parts as make each part fit."""
-    parts: list[list[str]] = [[]]
+def fitted(columns: Iterable[Key], sizes: Mapping[Key, int], room: int) -> list[list[Key]]:
+    """Return columns in as few parts as make each part fit."""
+    parts: list[list[Key]] = [[]]
     left = room
-    for design in designs:
-        need = sizes[design] + 2
+    for column in columns:
+        need = sizes[column] + 2
         if need > left and parts[-1]:
             parts.append([])
             left = room
-        parts[-1].append(design)
+        parts[-1].append(column)
         left -= need
     return parts
 

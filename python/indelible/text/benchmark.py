@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from indelible.text import BLANK, columns
 
 
-def bench(rows: Sequence[Mapping[str, Any]], width: int) -> str:
+def bench(answer: Mapping[str, Any], width: int) -> str:
     """Return how fast the simulator was."""
     headers = [
         "design",
@@ -31,6 +31,7 @@ def bench(rows: Sequence[Mapping[str, Any]], width: int) -> str:
             f"{row['time_vs_native']:.2f}x" if row["time_vs_native"] else BLANK,
             f"{row['peak_rss_mb']:,.0f} MB",
         ]
-        for row in rows
+        for row in answer["rows"]
     ]
-    return columns(headers, table, width, right=(2, 3, 4, 5, 6, 7))
+    told = ["interrupted: what had been measured by then"] if answer["cancelled"] else []
+    return "\n".join([*told, columns(headers, table, width, right=(2, 3, 4, 5, 6, 7))])

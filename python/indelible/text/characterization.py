@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from indelible.text import columns, machine_title, paragraph, plural, word
+from indelible.text import columns, paragraph, plural, word
 
 
 def characterization(answer: Mapping[str, Any], width: int) -> str:
@@ -22,19 +22,23 @@ def characterization(answer: Mapping[str, Any], width: int) -> str:
         )
     headers = ["workload", "lines", "max", "pages", "max", "words", "stores", "PM %"]
     headers += ["| lines", "pages", "max"]
-    where = machine_title(answer["machine"], answer["cores"])
-    title = f"{where} · seed {answer['seed']} · {plural(answer['txs'], 'transaction')}"
+    title = f"machine {answer['machine']}"
+    title += "" if answer["cores"] is None else f" · {plural(answer['cores'], 'core')}"
+    title += f" · seed {answer['seed']}"
+    title += "" if answer["txs"] is None else f" · {plural(answer['txs'], 'transaction')} a core"
     notes = (
         "Averages and maxima of a transaction. PM %: share of simulated stores that go to"
         " persistent memory. Columns after | are published values; the last max is that of pages."
     )
     blocks = [
-        f"Write sets: {title} a core",
+        f"Write sets: {title}",
         columns(headers, rows, width, right=range(1, len(headers))),
         textwrap.fill(notes, width),
     ]
     if answer["notes"]:
         blocks.append("\n".join(paragraph("note", note, width) for note in answer["notes"]))
+    for row in answer.get("refused", ()):
+        blocks.append(paragraph("not run", f"{row['workload']}: {row['reason']}", width))
     if answer["cancelled"]:
         blocks.append("interrupted: what had ended is shown")
     return "\n\n".join(blocks)

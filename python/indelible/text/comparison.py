@@ -271,14 +271,15 @@ def stubbed_tables(
     left_columns = stub_columns if right_from is None else right_from
     grid = [*zip(*rows, strict=True)]
     stub = grid[:stub_columns]
-    numbers = {column[0]: column for column in grid[stub_columns:]}
-    sizes = {name: max(map(len, column)) for name, column in numbers.items()}
+    # By their places, since a design may be named as another column is.
+    numbers = dict(enumerate(grid[stub_columns:]))
+    sizes = {place: max(map(len, column)) for place, column in numbers.items()}
     stubs = [max(map(len, column)) for column in stub]
     room = width - sum(stubs) - len(GAP) * (stub_columns - 1)
     tables = []
-    for part in fitted([*numbers], sizes, room):
-        spans = [*stubs, *(sizes[name] for name in part)]
-        lines = zip(*stub, *(numbers[name] for name in part), strict=True)
+    for part in fitted(numbers, sizes, room):
+        spans = [*stubs, *(sizes[place] for place in part)]
+        lines = zip(*stub, *(numbers[place] for place in part), strict=True)
         head, *body = (table_line(line, spans, range(left_columns, len(spans))) for line in lines)
         rule = "-" * (sum(spans) + len(GAP) * (len(spans) - 1))
         tables.append("\n".join([head, rule, *body]))

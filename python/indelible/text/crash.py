@@ -64,7 +64,9 @@ def crash(answer: Crash, width: int | None = None) -> str:
     violations = row["violations"]
     title = run_title(row, answer.campaign.experiment.machine)
     lines = [f"{title} · domain {row['domain']}"]
-    if row.get("cancelled"):
+    if answer.was_seeking:
+        lines.append("interrupted: the smallest run with a violation was still being looked for")
+    elif row.get("cancelled"):
         lines.append("interrupted: only these points were tried")
     # A run that was stopped has passed fewer crash points than it has.
     early = row.get("stopped") and any(violation["life"] == 1 for violation in violations)

@@ -43,9 +43,8 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
         blocks.append("\n".join(text.paragraph(k, text.word(v), width) for k, v in facts.items()))
     if about.get("pairings"):
         blocks.append(text.paragraph("designs", ", ".join(about["pairings"]), width))
-    for params in ("params", "parameters"):
-        if about.get(params):
-            blocks.append("Parameters (--set)\n" + _parameters(about, about[params], width))
+    if about.get("params"):
+        blocks.append("Parameters (--set)\n" + _parameters(about, about["params"], width))
     if about.get("rules"):
         designs = about.get("pairings") or [about["name"]]
         rules = [[rule["name"], _rule(rule, designs)] for rule in about["rules"]]

@@ -44,7 +44,7 @@ def answer(measured: Answer, width: int | None = None) -> str:
     for rows in sections.values():
         parts += _section(rows, width)
     parts += _ratios(measured)
-    if measured.machine is not None:
+    if measured.simulated:
         parts.append(_beside(measured, width))
     parts.append("\n".join(_notes(measured, width)))
     return "\n\n".join(part for part in parts if part)

@@ -66,7 +66,7 @@ def run(answer: Run, width: int | None = None) -> str:
     say("PM writes", _writes(row["pm_writes"], count))
     say("WPQ", usage_text.queue(row))
     took = usage_text.reads(row, "pm")
-    say("PM reads", _scalars(row["pm_reads"], count) + (f"; {took}" if took else ""))
+    say("PM reads", f"{_per(row['pm_reads'], count)} /tx" + (f"; {took}" if took else ""))
     say("PM banks", usage_text.banks(row, "pm"))
     if took := usage_text.reads(row, "dram"):
         say("DRAM", f"reads {took}; banks {usage_text.banks(row, 'dram')}")
@@ -154,19 +154,10 @@ def _epochs(epochs: Mapping[str, Any]) -> str:
 
 def _writes(writes: Mapping[str, Any], count: float) -> str:
     total = f"{_per(writes['wpq_bytes'], count)} B/tx accepted"
-    classes = {
-        name: value["wpq_bytes"] if isinstance(value, Mapping) else value
-        for name, value in writes.get("by_class", {}).items()
-    }
-    parts = " + ".join(f"{_spaced(n)} {_per(v, count)}" for n, v in classes.items() if v)
+    classes = writes["by_class"].items()
+    parts = " + ".join(f"{_spaced(name)} {_per(own, count)}" for name, own in classes if own)
     media = (
         f"{_per(writes['media_lines'], count)} lines/tx and"
         f" {_per(writes['media_bits'], count)} bits/tx written to the media"
     )
     return f"{total}{f' = {parts}' if parts else ''}; {media}"
-
-
-def _scalars(reads: Mapping[str, Any] | float, count: float) -> str:
-    if isinstance(reads, Mapping):
-        return "  ".join(f"{_spaced(n)} {_per(v, count)}/tx" for n, v in reads.items())
-    return f"{_per(reads, count)} /tx"

@@ -75,7 +75,7 @@ def base_of(
     rows: Sequence[Mapping[str, Any]],
 ) -> str:
     """Return the design that is 1.00; it need not be among the compared ones yet."""
-    base = named("normalize", normalize or designs[0])
+    base = designs[0] if normalize is None else named("normalize", normalize)
     require_distinct("normalize", (*designs, base))
     known = [*designs, *(row["name"] for row in rows)]
     if base not in known and not is_script(base):

@@ -9,6 +9,7 @@ from typing import Any
 from indelible import experiment, extension, pool
 from indelible.arguments import FileName, named
 from indelible.experiment import Experiment
+from indelible.jobs import run_each
 from indelible.results import Characterization
 from indelible.results.origin import flag, line, names, origin, reads, sets
 from indelible.settings import Settings, of_cell, pairs
@@ -25,8 +26,8 @@ def characterize(
     workloads: Iterable[str] | None = None,
     machine: FileName = ON,
     *,
-    cores: int = 1,
-    txs: int = TXS,
+    cores: int | None = 1,
+    txs: int | None = TXS,
     seed: int = 1,
     set: Settings = None,
     sql: FileName | None = None,
@@ -36,7 +37,8 @@ def characterize(
     """Return the write sets of workloads' transactions, beside the published numbers.
 
     Without `workloads` they are those that read the given files, or else every profile with
-    published numbers.
+    published numbers. A workload that cannot be run is left out, and `refused` says why; it is an
+    error if none can.
     """
     profiles = extension.catalog("profiles")
     scripts = experiment.read_scripts(sql, ycsb, replay)
@@ -46,7 +48,7 @@ def characterize(
     experiment.require_use(scripts, tuple(asked))
     template = Experiment(WITH, "", named("machine", machine), cores, txs, seed, epochs=True)
     given = pairs(set)
-    jobs = [
+    each = [
         replace(
             template,
             workload=name,
@@ -64,19 +66,31 @@ def characterize(
         flag("--seed", template.seed),
     )
     published = {row["name"]: row["published"] for row in profiles}
+    done, refused, interrupted, _ = run_each(dict.fromkeys(each, ()))
+    left_out = [{"workload": job.workload, "reason": refused[job]} for job in refused]
+    runs = [done[job].data for job in each if job in done]
+    answer = Characterization(
+        {
+            "machine": template.machine,
+            # Those that a machine and workloads choose, if none were asked for.
+            **{name: _common(runs, name, getattr(template, name)) for name in ("cores", "txs")},
+            "seed": template.seed,
+            "rows": [characterized(run, published) for run in runs],
+            "notes": [f"{run['workload']}: {note}" for run in runs for note in run["notes"]],
+            "cancelled": interrupted,
+            **({"refused": left_out} if left_out else {}),
+            **origin(command, given),
+        }
+    )
+    if interrupted:
+        raise pool.Interrupted(answer)
+    return answer
 
-    def answer(runs: Sequence[Mapping[str, Any] | None], interrupted: bool) -> Characterization:
-        ended = [run for run in runs if run is not None and not run["cancelled"]]
-        rows = [characterized(run, published) for run in ended]
-        of = {name: getattr(template, name) for name in ("machine", "cores", "txs", "seed")}
-        told = [f"{run['workload']}: {note}" for run in ended for note in run["notes"]]
-        answered = {"rows": rows, "notes": told, "cancelled": interrupted}
-        return Characterization({**of, **answered, **origin(command, given)})
 
-    try:
-        return answer(pool.execute(jobs), interrupted=False)
-    except pool.Interrupted as interrupt:
-        raise pool.Interrupted(answer(interrupt.partial, interrupted=True)) from None
+def _common(runs: Sequence[Mapping[str, Any]], name: str, asked: int | None) -> int | None:
+    """Return the number that was asked for, or that all runs have; None if they differ."""
+    found = {run[name] for run in runs} if asked is None else {asked}
+    return found.pop() if len(found) == 1 else None
 
 
 def characterized(run: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from indelible import experiment, extension, pool
 from indelible.arguments import DesignName, FileName, named, truth
@@ -105,6 +106,7 @@ def compare(
         txs=template.txs,
         exact=template.exact,
         scripts=scripts,
+        has_native=bool(loops),
         is_tested=crash,
         has_distributions=template.latencies,
     )
@@ -120,12 +122,13 @@ def compare(
     if interrupted:
         raise pool.Interrupted(comparison)
     # After the runs, since jobs at the same time would disturb a measurement.
-    try:
-        measured = {
-            (row["workload"], count): row for count, loop in loops.items() for row in loop.rows()
-        }
-    except pool.Interrupted:
-        raise pool.Interrupted(replace(comparison, interrupted=True)) from None
+    measured: dict[tuple[str, int | None], Mapping[str, Any]] = {}
+    for count, loop in loops.items():
+        try:
+            measured |= {(row["workload"], count): row for row in loop.rows()}
+        except pool.Interrupted:
+            part = replace(comparison, native=measured, interrupted=True)
+            raise pool.Interrupted(part) from None
     return replace(comparison, native=measured)
 
 

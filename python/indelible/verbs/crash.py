@@ -83,7 +83,9 @@ def crash(
         require_parent("--images", named("images", images))
     (job,) = kept.keeping([campaign], keep)
     with cluster.place_of(dask) as place:
-        answer = pool.execute_one(job, lambda data: Crash.of(data, campaign), "campaigns", place)
+        answer = pool.execute_one(
+            job, lambda data: Crash.of(data, campaign, bool(smallest)), "campaigns", place
+        )
         answer = replace(answer, taken=kept.taken([job], "campaigns"))
         if not smallest or not answer.violations:
             return answer
@@ -94,4 +96,4 @@ def crash(
         try:
             return answer.with_smallest(done)
         except pool.Interrupted:
-            raise pool.Interrupted(answer) from None
+            raise pool.Interrupted(answer.with_search_cut_short()) from None

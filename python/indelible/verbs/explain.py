@@ -26,7 +26,9 @@ def explain(
     """
     name = named("name", name)
     diff = None if diff is None else named("diff", diff)
-    on = None if machine is None and cores is None else machine_on(machine or MACHINE, cores)
+    on = None
+    if (machine, cores) != (None, None):
+        on = machine_on(MACHINE if machine is None else machine, cores)
     designs, *workloads = (
         {row["name"] for row in extension.catalog(kind)}
         for kind in ("designs", "workloads", "profiles")

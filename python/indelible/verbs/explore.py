@@ -268,7 +268,7 @@ class Plan:
             flag("--points", campaign.points),
             sets(asked.settings),
             ["--out", os.fspath(self.folder)],
-            ["--seconds", f"{self.seconds:g}"] if self.seconds != SECONDS else [],
+            ["--seconds", repr(self.seconds)] if self.seconds != SECONDS else [],
             words_of(self.program, self.options),
         )
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible.arguments import named
+from indelible.arguments import named, truth
 from indelible.errors import InputError
 from indelible.files import require_writable, write_new
 from indelible.scripts import SUFFIX
@@ -67,7 +67,7 @@ def new(kind: str, name: str, rust: bool = False) -> New | NewInRust:
     """
     if named("kind", kind) not in KINDS:
         raise InputError(f"unknown kind `{kind}`; there are: {', '.join(KINDS)}")
-    name = named("name", name)
+    name, rust = named("name", name), truth("rust", rust)
     if rust and kind != "design":
         raise InputError(
             "--rust works only for a design; CONTRIBUTING.md says how to add ordering hardware"

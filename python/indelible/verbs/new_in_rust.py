@@ -12,7 +12,7 @@ from typing import Any
 from indelible import _core as core
 from indelible.errors import InputError
 from indelible.files import naming, require_writable, write, write_new
-from indelible.scripts import sections
+from indelible.scripts import require_no_section
 
 #: The suffix of a file of Rust.
 SUFFIX = ".rs"
@@ -82,8 +82,7 @@ def require_new(name: str) -> None:
     kinds = ("designs", "orders", "workloads", "profiles")
     if name.replace("_", "-") in [taken for kind in kinds for taken in _names(kind)]:
         raise InputError(f"there already is a `{name}`; choose another name")
-    if name in sections():
-        raise InputError(f"settings already have a section `{name}`; choose another name")
+    require_no_section(name)
 
 
 def new_in_rust(name: str) -> NewInRust:

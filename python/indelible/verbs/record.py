@@ -19,7 +19,8 @@ from typing import IO, Any
 from indelible.arguments import named, truth, whole, worded
 from indelible.errors import InputError
 from indelible.files import naming, replacing, require_writable
-from indelible.results.origin import flag, line, origin
+from indelible.results.origin import flag, origin
+from indelible.results.origin import line as command_line
 from indelible.results.recording import Recorded
 from indelible.verbs import cc
 
@@ -145,6 +146,8 @@ def record(
         with naming(out), replacing(out, errors="replace") as file:
             file.writelines(_trace(folder, command, status, sources))
     counts = {name: status[name] for name in COUNTS}
+    chosen = ["--seed", str(seed), "--out", out]
+    repeat = command_line("record", chosen, words_of(command, asked))
     return Recorded(
         {
             "trace": out,
@@ -157,7 +160,7 @@ def record(
             **counts,
             "bytes": Path(out).stat().st_size,
             "notes": _notes(counts),
-            **origin(line("record", ["--seed", str(seed), "--out", out], words_of(command, asked))),
+            **origin(repeat),
         }
     )
 

@@ -41,7 +41,8 @@ def trace(
     """
     if event is not None and str(start) != TIMELINE_START:
         raise InputError("`start` and `event` both say where the window begins; drop one")
-    on = machine or (MACHINE if event is None else CRASH_MACHINE)
+    default = MACHINE if event is None else CRASH_MACHINE
+    on = default if machine is None else machine
     asked = Recording(
         experiment_of(design, workload, on, cores, txs, seed, set, sql, ycsb, replay, exact),
         readable("start", str(start)),
