@@ -72,8 +72,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.above_zero,
         default=explore.SECONDS,
         metavar="N",
-        help="time limit of the program, in case its threads wait for each other for ever"
-        f" ({explore.SECONDS:g})",
+        help="time limit of the program, in case its threads wait for each other for ever, and of"
+        f" --before ({explore.SECONDS:g})",
     )
     record.add_recording(parser)
     options.add_settings(parser)

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from indelible import files
+from indelible import files, processes
 from indelible import pool as workers
 from indelible.arguments import DesignName, FileName, above_zero, named, whole
 from indelible.errors import CheckError, InputError
@@ -96,9 +96,9 @@ def explore(
     With each seed the program's threads go on in another order. The shell command `before` is run
     before each recording. The trace of a seed with which an error is found is left in the folder
     `out`, which is made. A recording that takes more than `seconds`, or ends by a signal, is an
-    error, too. `check`, `design`, `machine`, `points` and `set` mean what they do in `crash`, and
-    the others what they do in `record`. Machine `tiny` is enlarged for a trace that is too large
-    for it, or has too many threads, unless `set` gives the size.
+    error, too; `before` may take as long. `check`, `design`, `machine`, `points` and `set` mean
+    what they do in `crash`, and the others what they do in `record`. Machine `tiny` is enlarged for
+    a trace that is too large for it, or has too many threads, unless `set` gives the size.
 
     Raises:
         InputError: if the program cannot be recorded, or the campaign cannot be run.
@@ -278,14 +278,6 @@ class Plan:
 
     def record(self, seed: int, out: Path, stopped: Callable[[], bool]) -> Recorded:
         """Record the program with a seed; an error has the last of what the program printed."""
-        deadline = time.monotonic() + self.seconds
-
-        def until() -> str | None:
-            if stopped():
-                return "was interrupted"
-            late = time.monotonic() > deadline
-            return f"did not end within {self.seconds:g} s" if late else None
-
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             try:
                 return record(
@@ -294,27 +286,47 @@ class Plan:
                     seed=seed,
                     stdout=said,
                     stderr=said,
-                    until=until,
+                    until=self._until(stopped),
                     **self.options,
                 )
             except EndError as error:
-                said.seek(0)
-                last = said.read().rstrip().rpartition("\n")[2]
-                raise EndError(f"{error}{f': {last}' if last else ''}") from None
+                raise EndError(f"{error}{_last_line(said)}") from None
 
-    def prepare(self) -> None:
-        """Run the command `before`."""
+    def prepare(self, stopped: Callable[[], bool]) -> None:
+        """Run the command `before`, in a session of its own as the program is."""
         if self.before is None:
             return
-        ended = subprocess.run(
-            self.before, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
-        if ended.returncode != 0:
-            last = ended.stderr.rstrip().rpartition("\n")[2]
-            raise InputError(
-                f"`{self.before}`, which is run before each recording, ended with exit code"
-                f" {ended.returncode}{f': {last}' if last else ''}"
+        # No pipes: what the command leaves running may keep those open.
+        with tempfile.TemporaryFile("w+", errors="replace") as said:
+            program = subprocess.Popen(
+                self.before,
+                shell=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
             )
+            try:
+                if (code := processes.finish(program, self._until(stopped))) == 0:
+                    return
+                how = f"ended with exit code {code}"
+            except processes.StopError as reason:
+                how = str(reason)
+            raise InputError(
+                f"`{self.before}`, which is run before each recording, {how}{_last_line(said)}"
+            )
+
+    def _until(self, stopped: Callable[[], bool]) -> Callable[[], str | None]:
+        """Return what says, from now on, why a program is to be stopped."""
+        deadline = time.monotonic() + self.seconds
+
+        def until() -> str | None:
+            if stopped():
+                return "was interrupted"
+            late = time.monotonic() > deadline
+            return f"did not end within {self.seconds:g} s" if late else None
+
+        return until
 
 
 @dataclass(frozen=True)
@@ -359,12 +371,16 @@ class Order:
             trace = Path(folder) / "trace"
             if control.cancelled:
                 return {"cancelled": True}
-            self.plan.prepare()
             try:
+                self.plan.prepare(lambda: control.cancelled)
                 recorded = self.plan.record(self.seed, trace, lambda: control.cancelled)
-            except EndError as error:
-                # An interrupt may end the program this way, too.
-                return {"cancelled": True} if control.cancelled else row | {"wrong": str(error)}
+            except InputError as error:
+                # An interrupt may end the program, or what is run before it, this way, too.
+                if control.cancelled:
+                    return {"cancelled": True}
+                if not isinstance(error, EndError):
+                    raise
+                return row | {"wrong": str(error)}
             text = trace.read_text(encoding="utf-8")
         row |= {name: recorded[name] for name in RECORDED}
         before, _, order = text.partition("\nmeasured\n")
@@ -421,6 +437,13 @@ class Order:
         with files.naming(path):
             files.write(path, text)
         return path
+
+
+def _last_line(said: IO[str]) -> str:
+    """Return the last line that a program has printed into a file, behind a colon."""
+    said.seek(0)
+    last = said.read().rstrip().rpartition("\n")[2]
+    return f": {last}" if last else ""
 
 
 def _digest(text: str) -> str:

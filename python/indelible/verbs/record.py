@@ -7,7 +7,6 @@ import ctypes
 import os
 import re
 import shlex
-import signal
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from indelible import processes
 from indelible.arguments import named, truth, whole, worded
 from indelible.errors import InputError
 from indelible.files import naming, replacing, require_writable
@@ -59,9 +59,6 @@ FRAMES_TOLD = 2
 
 #: The argument with which personality(2) changes nothing and returns the present value.
 PERSONALITY_ASKED = 0xFFFFFFFF
-
-#: The seconds between two calls of `until`.
-STEP_SECONDS = 0.1
 
 #: The library that calls a program's first function.
 LIBC = "libc."
@@ -219,8 +216,8 @@ def _run(
     personality(own | ADDR_NO_RANDOMIZE)
     stdout, stderr = prints
     try:
-        # A program that may be stopped gets a session of its own: it can be stopped with all that
-        # it has started, and no Ctrl-C reaches it.
+        # A program that `until` may stop gets a session of its own, which no Ctrl-C reaches. Any
+        # other stays in the foreground, where it may read the terminal.
         program = subprocess.Popen(
             list(command),
             env={**os.environ, **asked},
@@ -235,28 +232,10 @@ def _run(
         raise InputError(f"{command[0]}: {refused}") from None
     finally:
         personality(own)
-    with program:
-        try:
-            if until is None:
-                return program.wait()
-            while (code := _wait(program)) is None:
-                if (reason := until()) is not None:
-                    raise EndError(f"`{shlex.join(command)}` {reason}")
-            return code
-        except BaseException:
-            if until is None:
-                program.kill()
-            else:
-                os.killpg(program.pid, signal.SIGKILL)
-            raise
-
-
-def _wait(program: subprocess.Popen[Any]) -> int | None:
-    """Wait for a step; return the exit code of the program, or None if it still runs."""
     try:
-        return program.wait(STEP_SECONDS)
-    except subprocess.TimeoutExpired:
-        return None
+        return processes.finish(program, until)
+    except processes.StopError as reason:
+        raise EndError(f"`{shlex.join(command)}` {reason}") from None
 
 
 def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
