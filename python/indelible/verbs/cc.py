@@ -118,8 +118,8 @@ def _found(program: str) -> str:
 
 
 def _is_clang(compiler: str) -> bool:
-    shown = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    return "clang" in shown.stdout
+    shown = subprocess.run([compiler, "--version"], capture_output=True, check=False)
+    return b"clang" in shown.stdout
 
 
 def _tools(compiler: str) -> Path:
@@ -201,7 +201,7 @@ def _make(made: Path, folder: Path, how: Sequence[str]) -> None:
 
 
 def _run(command: Sequence[str]) -> None:
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    made = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if made.returncode != 0:
         told = made.stderr.strip().splitlines() or ["it printed nothing"]
         wrong = next((line for line in told if "error" in line), told[-1])

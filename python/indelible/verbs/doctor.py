@@ -160,7 +160,7 @@ def _programs() -> Check:
         source = Path(folder) / "empty.c"
         source.write_text("int main(void) { return 0; }\n")
         words = [path, "-o", str(source.with_suffix("")), str(source)]
-        made = subprocess.run(words, capture_output=True, text=True, check=False)
+        made = subprocess.run(words, capture_output=True, text=True, errors="replace")
     if made.returncode != 0:
         said = (made.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         return Check(

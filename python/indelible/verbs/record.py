@@ -410,23 +410,23 @@ def _frames(file: str, addresses: Sequence[int]) -> dict[int, list[str]]:
     try:
         told = subprocess.run(
             ["addr2line", "-a", "-i", "-e", file],
-            input=asked,
+            input=asked.encode(),
             capture_output=True,
-            text=True,
             check=False,
-        ).stdout.splitlines()
+        ).stdout
     except FileNotFoundError:
         return {}
     frames: dict[int, list[str]] = {}
     address = 0
-    for line in told:
+    # Names of files may be in any encoding, and contain what Unicode takes for the end of a line.
+    for line in os.fsdecode(told).split("\n"):
         if line.startswith("0x"):
             address = int(line, 16)
             frames[address] = []
             continue
         # `??:0` means unknown, and functions of system headers are no place in the program.
         place = line.partition(" (")[0]
-        if "?" not in place and not place.startswith(SYSTEM):
+        if place and "?" not in place and not place.startswith(SYSTEM):
             frames[address].append(os.path.basename(place))
     return frames
 
