@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import indelible
 from conftest import needs_core, refused
+from indelible import cli
 from indelible.results.health import Health
 from recorded import PRELUDE, Build, needs_recorder
 
@@ -68,3 +70,23 @@ def of_the_compiler() -> str:
     (row,) = [row for row in answer["checks"] if row["what"] == "cc"]
     assert row["ok"] is False
     return row["said"]
+
+
+@pytest.mark.parametrize("name", [CAFE, "one\u2028two"])
+def test_a_folder_may_have_any_name(
+    build: Build, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    """That of the recorder, and that of the program and its memory."""
+    monkeypatch.setenv("XDG_CACHE_HOME", os.path.abspath(f"of the {name}"))
+    os.mkdir(name)
+    monkeypatch.chdir(name)
+    Path("program.c").write_text(PRELUDE + STORES)
+    build(Path("program.c"), name=os.path.abspath("program"))
+    assert cli.main(["record", "--json", "--out", "a.trace", "--", "./program"]) == 0
+    (region,) = json.loads(capfd.readouterr().out)["regions"]
+    assert region["file"] == os.path.realpath("pool")
+    assert f" # program.c:{PRELUDE.count(chr(10)) + 1}\n" in Path("a.trace").read_text("utf-8")
+    answer = indelible.record([os.path.abspath("program")], "a.trace", pool="pool")
+    assert answer["regions"] == [region]
+    shown = str(answer).encode().decode().replace("\n", "").replace(" ", "")
+    assert f"{name.replace(CAFE, 'caf?')}/pool)" in shown

@@ -318,6 +318,11 @@ def _cell_said(answer: OfSeeds, own: Mapping[str, Any]) -> str:
     return f"{answer.labels[own['design']]} on {own['workload']}{cores}"
 
 
+def printable(shown: str) -> str:
+    """Return text that any terminal for UTF-8 prints: other bytes of a file's name are a `?`."""
+    return shown.encode("utf-8", "replace").decode("utf-8")
+
+
 def plural(count: float, thing: str) -> str:
     """Return how many there are of a thing: `1 core`, `2,000 transactions`."""
     return f"{count:,.0f} {thing}{'' if count == 1 else 's'}"

@@ -42,7 +42,7 @@ def explored(answer: Exploration, width: int | None = None) -> str:
         lines.append(text.command("record", first["record"], width))
         if first["crash"] is not None:
             lines.append(text.command("crash", first["crash"], width))
-    return "\n".join(lines)
+    return text.printable("\n".join(lines))
 
 
 def _seeds(rows: Sequence[Mapping[str, Any]]) -> str:

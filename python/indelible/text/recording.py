@@ -37,7 +37,7 @@ def recorded(answer: Recorded, width: int | None = None) -> str:
     else:
         nothing = "none: the program stored nothing to persistent memory"
         lines.append(text.paragraph("crash test", nothing, width))
-    return "\n".join(lines)
+    return text.printable("\n".join(lines))
 
 
 def _crash(answer: Recorded) -> str:

@@ -132,7 +132,7 @@ def _tools(compiler: str) -> Path:
         if source.suffix in (".c", ".h", ".S", ".py"):
             digest.update(source.read_bytes())
     how = [compiler, *HOW, *(() if _is_clang(compiler) else GCC_HOW)]
-    digest.update(" ".join([sys.executable, *how]).encode())
+    digest.update(os.fsencode(" ".join([sys.executable, *how])))
     with _keeping() as caches:
         return _made(caches / f"recorder-{digest.hexdigest()[:16]}", how)
 
@@ -196,7 +196,7 @@ def _make(made: Path, folder: Path, how: Sequence[str]) -> None:
             continue
         words = [sys.executable, "-I", SOURCES / "shim.py", role, real, folder / LIBRARY]
         script = made / name
-        script.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
+        script.write_bytes(os.fsencode(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n'))
         script.chmod(0o755)
 
 

@@ -258,7 +258,7 @@ def _status(folder: Path, command: Sequence[str], code: int) -> dict[str, Any]:
             f"`{program}` must return from main or call exit; it ended another way, such as by exec"
         )
     # Names of files come last, each behind a zero byte, because they may contain line breaks.
-    counts, *regions = (folder / "status").read_text(errors="replace").split("\0")
+    counts, *regions = os.fsdecode((folder / "status").read_bytes()).split("\0")
     told = [line.partition(" ")[::2] for line in counts.splitlines()]
     if [name for name, _ in told] != [*TOLD]:
         raise InputError(
@@ -368,7 +368,7 @@ class Sources:
     """The lines of source of instructions, from the debug information."""
 
     def __init__(self, folder: Path) -> None:
-        self.parts = _parts((folder / "maps").read_text(errors="replace"))
+        self.parts = _parts(os.fsdecode((folder / "maps").read_bytes()))
         self.starts = [part.start for part in self.parts]
         self.body = folder / "body"
         self.frames: dict[int, list[str]] = {}
@@ -435,7 +435,7 @@ def _parts(maps: str) -> list[Part]:
     """Return the parts of a process with machine code, in order."""
     first: dict[str, int] = {}
     parts = []
-    for line in maps.splitlines():
+    for line in maps.split("\n"):
         words = line.split(maxsplit=5)
         if len(words) < 6 or not words[5].startswith("/"):
             continue
