@@ -145,6 +145,33 @@ def test_what_is_there_and_does_not_work_is_a_failure(
 
 
 @needs_core
+def test_a_compiler_that_cannot_be_run_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one of another kind of computer."""
+    (tmp_path / "cc").write_bytes(b"\x7fELF of another")
+    (tmp_path / "cc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert main(["doctor", "--json"]) == 1
+    (row,) = [row for row in json.loads(capsys.readouterr().out)["checks"] if row["what"] == "cc"]
+    assert row["ok"] is False
+    assert row["said"].startswith(f"{tmp_path}/cc cannot be run (exec format error): no programs")
+    assert row["fix"] == "fix the compiler"
+
+
+@needs_recorder
+def test_a_compiler_that_cannot_be_run_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    other = tmp_path / "other"
+    other.write_bytes(b"\x7fELF of another")
+    other.chmod(0o755)
+    with pytest.raises(indelible.InputError, match=f"^{other}: exec format error$"):
+        indelible.cc(["a.c"], str(other))
+
+
+@needs_core
 def test_that_the_recorder_can_be_kept_nowhere_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

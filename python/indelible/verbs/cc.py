@@ -23,6 +23,7 @@ from pathlib import Path
 
 from indelible.arguments import named, worded
 from indelible.errors import InputError
+from indelible.files import naming
 from indelible.recorder.shim import WRAPPED
 
 SOURCES = Path(__file__).parents[1] / "recorder"
@@ -118,7 +119,9 @@ def _found(program: str) -> str:
 
 
 def _is_clang(compiler: str) -> bool:
-    shown = subprocess.run([compiler, "--version"], capture_output=True, check=False)
+    # What is found on the path may still be no program of this computer.
+    with naming(compiler):
+        shown = subprocess.run([compiler, "--version"], capture_output=True, check=False)
     return b"clang" in shown.stdout
 
 

@@ -156,21 +156,29 @@ def _programs() -> Check:
     path = shutil.which("cc")
     if path is None:
         return Check("cc", None, f"not installed: no {what}", "install gcc or clang")
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "empty.c"
-        source.write_text("int main(void) { return 0; }\n")
-        words = [path, "-o", str(source.with_suffix("")), str(source)]
-        made = subprocess.run(words, capture_output=True, text=True, errors="replace")
-    if made.returncode != 0:
-        said = (made.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        return Check(
-            "cc", False, f"{path} compiles nothing ({said}): no {what}", "fix the compiler"
-        )
+    if (wrong := _compiles_not(path)) is not None:
+        return Check("cc", False, f"{path} {wrong}: no {what}", "fix the compiler")
     try:
         cc.require_cache()
     except InputError as error:
         return Check("cc", False, f"{error}: no {what}")
     return Check("cc", True, f"{path}: {what}")
+
+
+def _compiles_not(compiler: str) -> str | None:
+    """Return what happens instead, if a compiler does not compile an empty program."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "empty.c"
+        source.write_text("int main(void) { return 0; }\n")
+        words = [compiler, "-o", str(source.with_suffix("")), str(source)]
+        try:
+            made = subprocess.run(words, capture_output=True, text=True, errors="replace")
+        except OSError as error:
+            return f"cannot be run ({(error.strerror or str(error)).lower()})"
+    if made.returncode == 0:
+        return None
+    said = (made.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+    return f"compiles nothing ({said})"
 
 
 def _memory() -> int | None:
