@@ -1,4 +1,4 @@
-"""Programs with names, and compilers with messages, that are not in UTF-8."""
+"""Programs with odd letters in names and sources, and compilers with such messages."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import indelible
 from conftest import needs_core, refused
 from indelible import cli
+from indelible.recorder import shim
 from indelible.results.health import Health
 from recorded import PRELUDE, Build, needs_recorder
 
@@ -70,6 +71,18 @@ def of_the_compiler() -> str:
     (row,) = [row for row in answer["checks"] if row["what"] == "cc"]
     assert row["ok"] is False
     return row["said"]
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u0085", "\x0c", "\x0b", "\r", "\x1e"])
+def test_only_a_line_feed_ends_a_line_of_assembly(build: Build, end: str) -> None:
+    """With `-fverbose-asm` lines of the source are comments in it."""
+    comment = f"/* one{end} two; three */"
+    build(STORES.replace("return", f"{comment} return"), "-fverbose-asm")
+    assert indelible.record(["./program"], "a.trace")["stores"] == 1
+    text = f'\tnop # a {end} clwb (%rax)\n\t.string "a{end}b"\n\tclwb (%rax){end}\n'
+    made = shim.instrument(text)
+    assert made.count("indelible_flush") == 1
+    assert f'# a {end} clwb (%rax)\n\t.string "a{end}b"\n' in made
 
 
 @pytest.mark.parametrize("name", [CAFE, "one\u2028two"])

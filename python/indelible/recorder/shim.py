@@ -192,7 +192,8 @@ def instrument(text: str, sees_wide: bool = False) -> str:
     made: list[str] = []
     in_assembly = False
     held = ""
-    for line in COMMENT.sub(_without_comment, text).splitlines():
+    # Only these end a line of assembly; comments and texts may have others of Unicode's.
+    for line in COMMENT.sub(_without_comment, text).removesuffix("\n").split("\n"):
         stripped = line.strip()
         if stripped in ("#APP", "#NO_APP"):
             in_assembly = stripped == "#APP"
