@@ -217,10 +217,11 @@ def test_what_a_flag_takes_away_is_named() -> None:
 @needs_recorder
 def test_the_exit_code_is_the_compiler_s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    other.write_text("#!/bin/sh\nexit 4\n")
-    other.chmod(0o755)
     monkeypatch.setattr(cc, "_tools", lambda real: tmp_path)
-    assert indelible.cc(["a.c"], str(other)) == 4
+    for ends, code in (("exit 4", 4), ("test $# = 1 || kill -KILL $$", 128 + 9)):
+        other.write_text(f"#!/bin/sh\n{ends}\n")
+        other.chmod(0o755)
+        assert indelible.cc(["a.c"], str(other)) == code
 
 
 def test_a_recorder_is_of_one_text_and_one_compiler(

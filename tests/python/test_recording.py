@@ -413,8 +413,9 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
         PRELUDE + 'int main(void) { map("pool", 4096)[0] = 1; puts("mine"); return 3; }'
     )
     assert cli.main(["cc", "-O1", "-o", "a", "a.c"]) == 0
-    assert cli.main(["cc", "--with", "cc", "-c", "nothing.c"]) == 1
-    assert "nothing.c" in capfd.readouterr().err
+    for with_ in (["--with", "cc"], ["--with=cc"]):
+        assert cli.main(["cc", *with_, "-c", "nothing.c"]) == 1
+        assert "nothing.c" in capfd.readouterr().err
     assert cli.main(["record", "--json", "--", "./a"]) == 0
     out, err = capfd.readouterr()
     assert (json.loads(out)["stores"], err) == (1, "mine\n")
@@ -431,6 +432,9 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
         (["record", "--most", "3", "./a"], "no size such as 64MiB"),
         (["record", "--out", "none/b", "./a"], "--out none/b"),
         (["cc", "--with"], "must name a compiler"),
+        (["cc", "--with", "", "a.c"], "must name a compiler"),
+        (["cc", "--with=", "a.c"], "must name a compiler"),
+        (["cc", "--with=nobody", "a.c"], "there is no `nobody` on this computer"),
     ):
         assert cli.main(words) == 2
         assert refusal in capfd.readouterr().err

@@ -36,8 +36,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Run the compiler."""
     words, name = list(args.rest), "cc"
-    if words[0] == "--with":
-        if len(words) < 2:
+    flag, equals, value = words[0].partition("=")
+    if flag == "--with":
+        name, words = (value, words[1:]) if equals else ("".join(words[1:2]), words[2:])
+        if not name:
             raise InputError("--with must name a compiler; `indelible cc --help` has examples")
-        name, words = words[1], words[2:]
     return indelible.cc(words, name)

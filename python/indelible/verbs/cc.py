@@ -72,6 +72,9 @@ GCC_LAST = ("-Wno-tsan",)
 CLANG_FLAGS = ("-fno-integrated-as", "-fno-sanitize-link-runtime")
 CLANG_LAST = ("-fno-lto",)
 
+#: The exit code of a program that a signal has ended, less the number of the signal.
+SIGNALLED = 128
+
 
 def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
     """Compile or link as the compiler would with these arguments; return its exit code.
@@ -97,7 +100,9 @@ def cc(arguments: Sequence[str], compiler: str = "cc") -> int:
         flags, last = [*flags, *CLANG_FLAGS], [*last, *CLANG_LAST]
     else:
         last += GCC_LAST
-    return subprocess.call([real, *flags, *asked, *last])
+    code = subprocess.call([real, *flags, *asked, *last])
+    # As a shell says that a signal has ended a program; Python says it by a code below 0.
+    return code if code >= 0 else SIGNALLED - code
 
 
 def require_host() -> None:
