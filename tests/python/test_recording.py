@@ -431,6 +431,7 @@ def test_the_commands(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
         (["record"], "needs a program"),
         (["record", "--most", "3", "./a"], "no size such as 64MiB"),
         (["record", "--out", "none/b", "./a"], "--out none/b"),
+        (["record", "--out", "", "./a"], "--out must name a file; it is an empty string"),
         (["cc", "--with"], "must name a compiler"),
         (["cc", "--with", "", "a.c"], "must name a compiler"),
         (["cc", "--with=", "a.c"], "must name a compiler"),

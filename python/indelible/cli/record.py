@@ -97,7 +97,7 @@ def program_of(args: argparse.Namespace) -> list[str]:
 def call(args: argparse.Namespace) -> int:
     """Answer `record`."""
     command = program_of(args)
-    out = args.out or record.trace_of(command)
+    out = record.trace_of(command) if args.out is None else args.out
     options.require_writable("--out", out)
     answer = indelible.record(
         command,
