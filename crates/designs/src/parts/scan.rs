@@ -217,8 +217,9 @@ mod tests {
         let mut config = Config::default();
         (config.pm.banks, config.pm.buffer, config.pm.encoder) = (8, 0, Encoder::None);
         (config.pm.t_write, config.core.frequency) = (300_000, 2_500_000_000);
-        let period = time_to_wrap(&Shape::new(&config, 4), (4 << 20) / 64) / 2;
-        assert_eq!(period, 3_072_000);
+        let shape = Shape::new(&config, 4);
+        let scan = Scan::new(&shape, 0, 0, (4 << 20) / 64, &ScanRules::default());
+        assert_eq!((scan.period, scan.due), (3_072_000, Cycle(3_072_000)));
     }
 
     #[test]

@@ -128,6 +128,27 @@ fn a_name_says_where_a_structure_is() {
     }
 }
 
+/// What is in a core or at its first level is there as often as there are cores, at the least. A
+/// forced write-back has a bit for each line of each cache.
+#[test]
+fn what_is_at_a_core_is_declared_for_each_core() {
+    let config = Config::default();
+    for entry in designs::ALL.iter().chain(designs::ORDERS) {
+        let declared = |cores: u8| (entry.hardware)(&[], &Shape::new(&config, cores));
+        let (one, four) = (declared(1), declared(4));
+        for structure in four.iter().filter(|own| matches!(own.location, Location::AtCore(_))) {
+            let alone = one.iter().find(|other| other.name == structure.name);
+            let alone = alone.map_or(0, |alone| alone.bits * alone.count);
+            let name = entry.card.name;
+            assert!(structure.bits * structure.count >= 4 * alone, "{name}: {structure:?}");
+        }
+        if let Some(bits) = four.iter().find(|structure| structure.name == "fwb bit") {
+            let bytes = 4 * (config.l1d.size + config.l2.size) + config.llc.size;
+            assert_eq!(bits.count * bits.bits, bytes / 64, "{}", entry.card.name);
+        }
+    }
+}
+
 #[test]
 fn explain_shows_the_same_structures() {
     let about: Value =

@@ -1,7 +1,7 @@
 //! Persist buffers: what they send and when, and what they count, under programs made for that.
 
 use crate::programs::{at, counted, on};
-use model::meters::Stall;
+use model::meters::{Class, Stall};
 use model::units::{CoreId, DRAM_BASE};
 use model::workload::Ptr;
 
@@ -201,5 +201,171 @@ fn a_persist_buffer_hears_of_room_in_the_queue_a_way_later() {
         let each = |way| (waits(way, 11, fences) - waits(way, 1, fences)) / 10;
         let more = each(2) - each(1);
         assert_eq!((more + 1_000) / 2_000, ways, "{more} cycles, fences: {fences}");
+    }
+}
+
+/// A core that waits for room in BBB's buffer hears a way later that a controller has an entry, and
+/// at once if an entry moves to the buffer of another core, which stores to its line.
+#[test]
+fn who_waits_for_a_battery_backed_buffer_hears_of_room() {
+    let waits = |way: u64, moves: bool| {
+        let line = format!(
+            "undo@bbb scribble cores=2 machine=silo core.width=1 design.entries=2 \
+             design.threshold=100 controller.noc_latency={way}us"
+        );
+        let outcome = on(&line, move |pm| {
+            if pm.core() == CoreId(0) {
+                (0..3).for_each(|line| _ = pm.load(at(line, 0)));
+                pm.work(200_000);
+                (0..3).for_each(|line| pm.store(at(line, 0), 1));
+            } else if moves {
+                // A little later than the other core stores.
+                pm.load(at(10, 0));
+                pm.work(210_000);
+                pm.store(at(1, 1), 1);
+            }
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "buffer_full"), 1);
+        assert_eq!(counted(&outcome, "entries_moved"), u64::from(moves));
+        outcome.report.cores.stalls[Stall::LogFull as usize]
+    };
+    let more = waits(2, false) - waits(1, false);
+    assert_eq!((more + 1_000) / 2_000, 2, "one there and one back: {more} cycles");
+    let (alone, moved) = (waits(20, false), waits(20, true));
+    assert!(moved < alone / 2, "{moved} and {alone} cycles");
+}
+
+/// A lazy buffer of HOPS sends its oldest entry as soon as it has as many as the threshold, so that
+/// a fence later has one less to wait for.
+#[test]
+fn a_lazy_persist_buffer_sends_at_its_threshold() {
+    let waits = |lines: u64| {
+        let line = "undo@hops scribble cores=1 machine=silo design.drain=lazy \
+                    design.interval=1000000 design.entries=8 design.threshold=4";
+        let outcome = on(line, move |pm| {
+            (0..lines).for_each(|line| pm.store(at(line, 0), 1));
+            pm.work(100_000);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.cores.stalls[Stall::Fence as usize]
+    };
+    let [two, three, four, five] = [2, 3, 4, 5].map(waits);
+    assert_eq!([three, four, five], [two + 1; 3]);
+}
+
+/// What BBB's buffer drains counts as log or as data by where it lies.
+#[test]
+fn a_battery_backed_buffer_knows_log_from_data() {
+    let line = "undo@bbb scribble cores=1 txs=50 warmup=0 design.entries=4";
+    let row = crate::common::run(line);
+    let [log, data, home] = ["log", "data", "home_write_back"]
+        .map(|class| row["pm_writes"]["by_class"][class].as_u64().expect("a number"));
+    assert!(log > 0 && data > 0 && home == 0, "{log}, {data}, {home}");
+}
+
+/// A core that asks for a line which another core's buffer has, and no cache, has that buffer send
+/// it.
+#[test]
+fn a_fill_hurries_the_buffer_of_another_core() {
+    let line = "undo@hops scribble cores=2 core.width=1 design.drain=lazy \
+                design.interval=1000000 design.poll=0";
+    let outcome = on(line, |pm| {
+        if pm.core() == CoreId(0) {
+            pm.store(at(0, 0), 1);
+            (0..8).for_each(|push| _ = pm.load(at(100 + 4 * push, 0)));
+            return Ok(());
+        }
+        pm.work(10_000);
+        pm.load(at(0, 0));
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "fills_stalled"), 1);
+    assert!(outcome.report.cycles < 100_000, "{} cycles", outcome.report.cycles);
+}
+
+/// If a buffer of HOPS is to send bytes, it sends those that were stored.
+#[test]
+fn a_persist_buffer_sends_the_bytes_that_were_stored() {
+    let data = |carries: &str| {
+        let line = format!("undo@hops scribble cores=1 design.carries={carries}");
+        let outcome = on(&line, |pm| {
+            pm.store(at(0, 1), 7);
+            pm.store(at(0, 3), 7);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.meters.wpq_bytes[Class::Data as usize]
+    };
+    assert_eq!(["line", "bytes"].map(data), [64, 16]);
+}
+
+/// What was flushed counts as what the flush says that it was for.
+#[test]
+fn a_flush_says_what_a_store_was_for() {
+    for design in ["undo@hops", "undo@dpo"] {
+        let row = crate::common::run(&format!("{design} scribble cores=1 txs=20 warmup=0"));
+        let bytes = |class: &str| row["pm_writes"]["by_class"][class].as_u64().expect("a number");
+        // A mark for each transaction, in the log area.
+        assert_eq!(bytes("commit"), 20 * 64, "{design}: {row}");
+    }
+}
+
+/// What comes to DPO's ordered queue passes the front end of its controller.
+#[test]
+fn entries_pass_the_front_end_before_the_ordered_queue() {
+    let waits = |ns: u64| {
+        let line = format!(
+            "undo@dpo scribble cores=1 machine=silo controller.static_frontend_latency={ns}ns"
+        );
+        let outcome = on(&line, |pm| {
+            pm.store(at(0, 0), 1);
+            pm.work(100_000);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.cores.stalls[Stall::Fence as usize]
+    };
+    // 100 ns are 200 cycles.
+    assert_eq!(waits(200) - waits(100), 200);
+}
+
+/// A line that a core stores to on both sides of a fence has one youngest copy, and a core that
+/// stores to it next takes that from it.
+#[test]
+fn an_older_entry_is_no_youngest_copy() {
+    let line = "undo@dpo scribble cores=3 machine=silo core.width=1 design.filter_bits=0 \
+                controller.noc_latency=100us";
+    let outcome = on(line, |pm| {
+        pm.work(10_000 * u64::from(pm.core().0));
+        pm.store(at(0, 0), 1);
+        if pm.core() == CoreId(0) {
+            pm.order();
+            pm.store(at(0, 0), 2);
+        }
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "dependences_after_write"), 2, "each on the core before");
+}
+
+/// A persist buffer has as many entries as it says before a store waits.
+#[test]
+fn a_persist_buffer_holds_as_many_entries_as_it_says() {
+    for design in ["undo@hops", "undo@dpo", "undo@bbb"] {
+        let full = |lines: u64| {
+            let line = format!(
+                "{design} scribble cores=1 machine=silo design.entries=4 \
+                 controller.noc_latency=10us"
+            );
+            let outcome = on(&line, move |pm| {
+                (0..lines).for_each(|line| _ = pm.load(at(line, 0)));
+                pm.work(100_000);
+                (0..lines).for_each(|line| pm.store(at(line, 0), 1));
+                Ok(())
+            });
+            counted(&outcome, "buffer_full")
+        };
+        assert_eq!([4, 5].map(full), [0, 1], "{design}");
     }
 }

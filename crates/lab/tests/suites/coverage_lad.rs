@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 
 use crate::common::{play, resolve, run};
-use crate::programs::{at, counted, on};
+use crate::programs::{at, counted, on, store, try_on};
 use model::crash::{Campaign, Check, Points};
+use model::design::Shape;
+use model::meters::Stall;
 use model::units::{CoreId, LINE_BYTES};
-use model::workload::{Pm, Program, Ptr, Step, Workload};
+use model::workload::{LockId, Pm, Program, Ptr, Step, Workload};
 
 const SMALL_CACHES: &str = "llc.size=256B l2.size=128B l1d.size=128B";
 const APART: &str = "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
@@ -185,5 +187,181 @@ fn a_redo_log_reads_each_line_of_its_log_once() {
         let report = outcome.report;
         let from_the_log = report.usage.pm_reads.count - report.accesses.in_pm;
         assert_eq!(from_the_log, lines, "{record}");
+    }
+}
+
+/// A line that is sent again in its transaction takes the place of its entry, and is a write to the
+/// queue like any other.
+#[test]
+fn a_line_of_lad_that_is_sent_again_is_a_write() {
+    let outcome = on("lad scribble cores=1 machine=silo l1d.size=64B l1d.assoc=1", |pm| {
+        pm.begin()?;
+        for value in 0..3 {
+            pm.store(at(0, 0), value);
+            pm.load(at(1, 0));
+            pm.work(10_000);
+        }
+        pm.commit();
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "entries_replaced"), 2);
+    assert_eq!(outcome.report.meters.wpq_writes, 3);
+}
+
+/// The undo entry of a line's first spill in a transaction is applied last, also if it lies behind
+/// that of the second spill: a transaction before has used up all places but one.
+#[test]
+fn undo_entries_of_lad_are_applied_youngest_first_wherever_they_lie() {
+    for before in 0..8 {
+        let line = "lad scribble cores=1 l1d.size=64B l1d.assoc=1 design.undo_entries=8 \
+                    controller.write_buffer_size=1";
+        let outcome = try_on(line, Points::All, move |pm| {
+            // The last line stays in the queue.
+            store(pm, &vec![1; 1 + before], 1)?;
+            pm.begin()?;
+            for value in 2..5 {
+                pm.store(at(0, 0), value);
+                pm.store(at(1, 0), value);
+                pm.work(1_000);
+            }
+            pm.commit();
+            Ok(())
+        });
+        let outcome = outcome.unwrap_or_else(|failure| panic!("{failure:?}"));
+        assert!(counted(&outcome, "spills") > 2, "{before}");
+        let violations = outcome.crashes.expect("a campaign").violations;
+        assert!(violations.is_empty(), "{before}: {violations:#?}");
+    }
+}
+
+/// What LAD declares is there for each controller, or for each core.
+#[test]
+fn the_declared_hardware_of_lad_is_there_for_each_core_and_controller() {
+    let counts = |cores: u8, controllers: u64| -> Vec<u64> {
+        let line = format!(
+            "lad scribble cores={cores} controller.count={controllers} design.undo_entries=10"
+        );
+        let resolved = resolve(&line);
+        let shape = Shape::new(&resolved.machine.config, cores);
+        let structures = (resolved.design.hardware)(&[("undo_entries".into(), 10)], &shape);
+        structures.iter().map(|structure| structure.count).collect()
+    };
+    // A queue of 4, a spill register, 256 threads, 10 undo entries; a first level of two lines.
+    assert_eq!(counts(1, 1), [4, 1, 256, 10, 10, 2, 1, 1]);
+    assert_eq!(counts(4, 2), [8, 2, 512, 20, 20, 8, 4, 4]);
+}
+
+/// The filter of the undo log knows so many lines, and in the next transaction none of them.
+#[test]
+fn the_filter_of_an_undo_log_holds_as_many_lines_as_it_says() {
+    for (lines, forgotten) in [(4, 0), (5, 1)] {
+        let outcome = on("undo-log scribble cores=1 design.entries=4", move |pm| {
+            (1..=3).try_for_each(|value| store(pm, &vec![1; lines], value))
+        });
+        let counts = ["entries", "filter_overflows"].map(|name| counted(&outcome, name));
+        assert_eq!(counts, [3 * lines as u64, 3 * forgotten]);
+    }
+}
+
+/// A store of the undo log waits for its line, which has the old bytes, and then for its entry: one
+/// way there and one back each.
+#[test]
+fn a_store_of_an_undo_log_waits_for_its_line_and_then_for_its_entry() {
+    let cycles = |way: u64, is_there: bool, stores: bool| {
+        let line = format!(
+            "undo-log scribble cores=1 machine=silo core.width=1 controller.noc_latency={way}us"
+        );
+        let outcome = on(&line, move |pm| {
+            if is_there {
+                pm.load(at(0, 0));
+            }
+            pm.work(200_000);
+            if stores {
+                store(pm, &[1], 1)?;
+            }
+            Ok(())
+        });
+        outcome.report.cycles - outcome.report.transactions.commit_latency.max()
+    };
+    for (is_there, ways) in [(true, 2), (false, 4)] {
+        let waits = |way| cycles(way, is_there, true) - cycles(way, is_there, false);
+        let more = waits(2) - waits(1);
+        assert_eq!((more + 1_000) / 2_000, ways, "{more} cycles, is there: {is_there}");
+    }
+}
+
+/// A store that waits for the records of a full log buffer hears a way later that they are durable.
+#[test]
+fn a_store_of_a_redo_log_that_waits_for_records_hears_of_them_a_way_later() {
+    let waits = |way: u64| {
+        let line = format!(
+            "redo-log scribble cores=1 machine=silo design.entries=1 controller.noc_latency={way}us \
+             controller.writeback_buffer_size=1"
+        );
+        let outcome = on(&line, |pm| {
+            (0..2).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(100_000);
+            store(pm, &[1, 1], 1)
+        });
+        assert_eq!(counted(&outcome, "stores_held"), 1);
+        outcome.report.cores.stalls[Stall::LogFull as usize]
+    };
+    let more = waits(2) - waits(1);
+    assert_eq!((more + 1_000) / 2_000, 2, "{more} cycles");
+}
+
+/// A store waits if as many lines of records are under way as the machine has buffers for: the
+/// record of a line has two.
+#[test]
+fn a_store_of_a_redo_log_waits_for_as_many_records_as_there_are_buffers() {
+    for (buffers, held) in [(2, 1), (3, 0)] {
+        let line = format!(
+            "redo-log scribble cores=1 machine=silo design.entries=1 \
+             controller.writeback_buffer_size={buffers}"
+        );
+        let outcome = on(&line, |pm| store(pm, &[1, 1], 1));
+        assert_eq!(counted(&outcome, "stores_held"), held, "{buffers}");
+    }
+}
+
+/// A transaction comes after another one once, however many lines of it it stores to.
+#[test]
+fn a_dependence_of_a_redo_log_is_logged_once() {
+    let line = "redo-log scribble cores=2 machine=silo controller.noc_latency=10us";
+    let outcome = on(line, |pm| {
+        pm.work(1 + 1_000 * u64::from(pm.core().0));
+        pm.lock(LockId(0));
+        store(pm, &[1; 4], 1)?;
+        pm.unlock(LockId(0));
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "dependences"), 1);
+}
+
+/// Lines that left the caches are read from the log when they are written back, two lines of log
+/// for each, and not at all while the log buffer has them.
+#[test]
+fn a_redo_log_reads_a_line_that_left_the_caches_where_it_is() {
+    for (entries, loads, fetched, reads) in [(1, false, 0, 4), (64, true, 0, 0)] {
+        let line = format!("redo-log scribble cores=1 {SMALL_CACHES} design.entries={entries}");
+        let outcome = on(&line, move |pm| {
+            pm.begin()?;
+            pm.store(at(0, 0), 1);
+            pm.store(at(20, 0), 1);
+            (1..10).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(10_000);
+            if loads {
+                pm.load(at(0, 0));
+                pm.load(at(20, 0));
+            } else {
+                pm.commit();
+            }
+            pm.work(100_000);
+            Ok(())
+        });
+        assert!(counted(&outcome, "evictions_dropped") > 0);
+        assert_eq!(counted(&outcome, "fetches_from_log"), fetched, "{entries}");
+        let report = outcome.report;
+        assert_eq!(report.usage.pm_reads.count - report.accesses.in_pm, reads, "{entries}");
     }
 }

@@ -430,3 +430,64 @@ fn what_loc_over_kiln_has_as_in_another_design_is_as_there() {
     }
     assert!(compared > 0, "no parameter is as in another design");
 }
+
+/// A hit of a last level whose cells keep their state takes their read, too.
+#[test]
+fn a_read_of_a_last_level_of_kiln_takes_its_time() {
+    for design in ["kiln", "loc-kiln"] {
+        let cycles = |read: u64| {
+            let line = format!(
+                "{design} scribble cores=1 core.model=inorder llc.assoc=16 design.llc_read={read}"
+            );
+            let outcome = on(&line, |pm| {
+                // The first line has left the levels above when it is asked for again.
+                (0..10).chain([0]).for_each(|line| _ = pm.load(at(line, 0)));
+                Ok(())
+            });
+            outcome.report.cycles
+        };
+        assert_eq!(cycles(1_000) - cycles(0), 1_000, "{design}");
+    }
+}
+
+/// An aborted transaction is over when the last level has been told of each of its lines: Kiln's
+/// FIFOs name one a cycle.
+#[test]
+fn an_abort_reaches_the_last_level() {
+    for (design, each) in [("kiln", true), ("loc-kiln", false)] {
+        let cycles = |latency: u64, lines: u64, aborts: bool| {
+            let line = format!(
+                "{design} scribble cores=1 machine=silo core.model=inorder \
+                 llc.data_latency={latency}cycles"
+            );
+            let outcome = on(&line, move |pm| {
+                (0..lines).for_each(|line| _ = pm.load(at(line, 0)));
+                if aborts {
+                    pm.begin_abortable()?;
+                    (0..40).for_each(|word| pm.store(at(word % lines, word / lines % 8), 1));
+                    pm.abort();
+                }
+                Ok(())
+            });
+            outcome.report.cycles
+        };
+        let takes = |latency, lines| cycles(latency, lines, true) - cycles(latency, lines, false);
+        let (near, far) = (takes(12, 8), takes(1_012, 8));
+        assert!((1_000..3_000).contains(&(far - near)), "{design}: {near} and {far} cycles");
+        let more = takes(12, 40).saturating_sub(takes(12, 8));
+        assert!(!each || (25..=40).contains(&more), "{design}: {more} cycles for 32 lines more");
+    }
+}
+
+/// What has ended is drained when it is half of a window.
+#[test]
+fn a_window_is_drained_when_half_of_it_has_ended() {
+    for design in ["loc-wal", "loc-kiln"] {
+        let drains = |txs: u64| {
+            let line = format!("{design} scribble cores=1 machine=silo design.sd=4");
+            let outcome = on(&line, move |pm| (1..=txs).try_for_each(|tx| store(pm, &[1], tx)));
+            counted(&outcome, "drains")
+        };
+        assert_eq!([1, 2, 3, 4].map(drains), [0, 1, 1, 2], "{design}");
+    }
+}

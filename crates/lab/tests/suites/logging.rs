@@ -123,34 +123,124 @@ fn a_pass_that_is_held_is_counted_once() {
     }
 }
 
-/// One transaction of 40 stores to 40 lines, which leave their core at once.
-fn a_burst() -> String {
-    let stores = (0..40).map(|line| format!("store {:#x} 1\n", 0x10000 + 64 * line));
+/// One transaction that stores to so many lines; the stores leave their core at once.
+fn a_burst(lines: u64) -> String {
+    let stores = (0..lines).map(|line| format!("store {:#x} 1\n", 0x10000 + 64 * line));
     let stores: String = stores.collect();
     format!("region 0x10000 0x1000\nmeasured\nbegin\nwork 8000\n{stores}commit\n")
+}
+
+/// When the controllers' queues accept the writes of a class that the replay of a trace makes, in
+/// order.
+fn accepted(line: &str, trace: &str, class: &str) -> Vec<u64> {
+    let mut request = request(&format!("{line} machine=silo cores=1 txs=1 warmup=0"));
+    request["script"] = json!(["a.trace", trace]);
+    let asked = json!({ "run": request, "from": "0ns", "length": "1s" });
+    let (answer, _) = lab::trace(&asked.to_string(), &Control::default()).expect("a timeline");
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let events = answer["events"].as_array().expect("events").iter();
+    let queued = events.filter(|event| event["lane"] == "write-pending queue");
+    let of = queued.filter(|event| event["what"].as_str().expect("text").starts_with(class));
+    let mut times: Vec<u64> = of.map(|event| event["from"].as_u64().expect("cycles")).collect();
+    times.sort_unstable();
+    times
 }
 
 /// While later records of its core still wait for the log buffer.
 #[test]
 fn a_line_of_base_leaves_behind_its_own_records() {
-    let line = "base replay machine=silo cores=1 txs=1 warmup=0 design.log_buffer=1";
-    let mut request = request(line);
-    request["script"] = json!(["burst.trace", a_burst()]);
-    let asked = json!({ "run": request, "from": "0ns", "length": "1s" });
-    let (answer, _) = lab::trace(&asked.to_string(), &Control::default()).expect("a timeline");
-    let answer: Value = serde_json::from_str(&answer).expect("JSON");
-    let accepted = |class| {
-        let events = answer["events"].as_array().expect("events").iter();
-        let queued = events.filter(|event| event["lane"] == "write-pending queue");
-        let of = queued.filter(|event| event["what"].as_str().expect("text").starts_with(class));
-        let mut times: Vec<u64> = of.map(|event| event["from"].as_u64().expect("cycles")).collect();
-        times.sort_unstable();
-        times
-    };
-    let (log, data) = (accepted("log"), accepted("data"));
+    let [log, data] = ["log", "data"]
+        .map(|class| accepted("base replay design.log_buffer=1", &a_burst(40), class));
     assert_eq!((log.len(), data.len()), (20, 40), "two records to a line of the log");
     let behind: Vec<u64> = (0..40).map(|line| data[line] - log[line / 2]).collect();
     assert!(behind.iter().all(|cycles| *cycles < 100), "{behind:?}");
+}
+
+/// What an overflow of Silo writes leaves the log controller one after the other: the lines of its
+/// records, and then the words.
+#[test]
+fn an_overflow_of_silo_writes_one_thing_a_cycle() {
+    for class in ["log", "data"] {
+        let times = accepted("silo replay", &a_burst(34), class);
+        assert!(times.windows(2).all(|two| two[0] < two[1]), "{class}: {times:?}");
+    }
+}
+
+/// The first word of a transaction is updated in place when the log controller has looked into its
+/// buffer.
+#[test]
+fn silo_updates_its_first_word_after_the_latency_of_its_buffer() {
+    let first = |latency: u64| {
+        let line = format!("silo replay design.buffer_latency={latency}");
+        accepted(&line, &a_burst(1), "data")[0]
+    };
+    assert_eq!(first(1_008) - first(8), 1_000);
+}
+
+/// A scan has only as many lines under way as it is given: the next one leaves when a controller
+/// has accepted one, and another when that is known.
+#[test]
+fn a_scan_has_as_many_lines_under_way_as_it_is_given() {
+    let apart = |width: u64| {
+        let rest = "store 0x40000 1\nwork 40000\n".repeat(3);
+        let trace = a_burst(6).replace("0x1000\n", "0x100000\n");
+        let trace = trace.replace("commit\n", &format!("work 40000\n{rest}commit\n"));
+        let line = format!(
+            "fwb replay design.period=1000 design.scan_width={width} controller.noc_latency=1us"
+        );
+        let times = accepted(&line, &trace, "data");
+        assert!(times.len() >= 6, "{times:?}");
+        times.windows(2).filter(|two| two[1] - two[0] > 2_000).count()
+    };
+    assert!(apart(1) >= 5 && apart(64) < 3, "{} and {}", apart(1), apart(64));
+}
+
+/// A line that leaves the caches is not dirty any more: the scan that follows finds the line dirty
+/// for the first time when it is stored to again.
+#[test]
+fn a_line_that_left_the_caches_is_not_forced_by_the_next_scan() {
+    let forced = |leaves: bool| {
+        let outcome = on("fwb scribble cores=1 core.width=1 design.period=20000", move |pm| {
+            pm.begin()?;
+            // The first scan flags both lines.
+            pm.store(at(0, 0), 1);
+            pm.work(25_000);
+            pm.store(at(1, 0), 1);
+            if leaves {
+                for line in [4, 8, 12, 16, 20, 24, 28, 32] {
+                    pm.load(at(line, 0));
+                }
+            }
+            pm.work(5_000);
+            pm.store(at(0, 0), 2);
+            pm.work(25_000);
+            pm.store(at(1, 0), 2);
+            pm.work(25_000);
+            pm.commit();
+            Ok(())
+        });
+        counted(&outcome, "lines_forced")
+    };
+    assert_eq!([forced(false), forced(true)], [2, 1]);
+}
+
+/// Of writes that may be under way so many at a time, the next leaves when one has been accepted,
+/// and is on its way itself after that.
+#[test]
+fn no_more_writes_are_under_way_than_may_be() {
+    for (design, setting, class) in [
+        ("h-wal", "design.log_writes", "log"),
+        ("ec-wal", "design.log_writes", "log"),
+        ("redo-log", "controller.writeback_buffer_size", "data"),
+    ] {
+        let apart = |width: u64| {
+            let line = format!("{design} replay {setting}={width} controller.noc_latency=1us");
+            let times = accepted(&line, &a_burst(5), class);
+            assert_eq!(times.len(), 5, "{design}: {times:?}");
+            times.windows(2).filter(|two| two[1] - two[0] >= 2_000).count()
+        };
+        assert_eq!([1, 2, 5].map(apart), [4, 2, 0], "{design}");
+    }
 }
 
 /// 62 of its 63 bytes are filled by two records of `base`, and nothing fits behind them: memory
@@ -197,4 +287,42 @@ fn stores_wait_for_the_records_of_a_full_log_buffer() {
     let (held, log, commit) = run(16);
     assert!(held > 1_000 && log > 5 * commit, "{held} stores held, {log} and {commit} cycles");
     assert!(run(4096).0 < held / 3, "more buffers hold fewer stores back");
+}
+
+/// The undo+redo buffer of MorLog holds as many entries as it says.
+#[test]
+fn an_undo_redo_buffer_of_morlog_holds_as_many_entries_as_it_says() {
+    for design in ["morlog", "morlog-dp"] {
+        let full = |words: u64| {
+            let line = format!(
+                "{design} scribble cores=1 machine=silo design.ur_entries=4 design.age=100000"
+            );
+            let outcome = on(&line, move |pm| {
+                pm.begin()?;
+                (0..words).for_each(|word| pm.store(at(0, word), 1));
+                pm.commit();
+                Ok(())
+            });
+            counted(&outcome, "ur_or_r_buffer_full")
+        };
+        assert_eq!([4, 5].map(full), [0, 1], "{design}");
+    }
+}
+
+/// Redo data that would be logged later are logged at once when a core waits until its transactions
+/// are durable.
+#[test]
+fn who_waits_for_durability_does_not_wait_until_redo_data_are_due() {
+    let line = "morlog-dp scribble cores=1 machine=silo design.redo_delay=1000000";
+    let outcome = on(line, |pm| {
+        pm.begin()?;
+        pm.store(at(0, 0), 1);
+        pm.work(10_000);
+        pm.store(at(0, 0), 2);
+        pm.commit();
+        pm.durable();
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "stores_deferred"), 1);
+    assert!(outcome.report.cycles < 50_000, "{} cycles", outcome.report.cycles);
 }

@@ -32,6 +32,7 @@ mod room;
 mod scenarios;
 mod shadow;
 mod silo;
+mod software;
 mod sql;
 mod ssp;
 mod template;

@@ -1,9 +1,13 @@
 //! What is special to Silo beyond what every design is held to: numbers that wrap, and controllers
 //! that have to agree.
 
-use crate::common::all_hold;
+use crate::common::{all_hold, resolve};
+use crate::programs::{at, counted, on, store};
 use model::crash::{Campaign, Check, Points};
-use model::design::Durability;
+use model::design::{Durability, Shape};
+use model::meters::{Class, Stall};
+use model::units::LINE_BYTES;
+use model::workload::{Pm, Ptr};
 
 /// Transaction numbers have 16 bits: they wrap with records in the log region and tuples on chip.
 #[test]
@@ -171,4 +175,121 @@ fn a_transaction_without_logs_forgets_no_records_of_the_one_before() {
     let forgotten = crate::common::crash(&format!("{line} without=keep_records_until_updated"));
     let text = forgotten["violations"][0]["text"].as_str().expect("a violation");
     assert!(text.starts_with("durability"), "{text}");
+}
+
+/// Makes a line leave the caches of the machine `tiny`: as many lines of its set come as push any
+/// line out of it.
+fn push_out(pm: &mut Pm<'_>, line: u64) {
+    for push in 0..8 {
+        pm.load(Ptr::to((1 << 20) + LINE_BYTES * ((1 + line) % 4) + 256 * push));
+    }
+}
+
+/// A store waits that finds as many logs on their way, and its core hears a way later that one of
+/// them has arrived.
+#[test]
+fn a_channel_of_silo_holds_as_many_logs_as_it_says() {
+    let run = |way: u64, words: u64| {
+        let line = format!(
+            "silo scribble cores=1 machine=silo design.channel=4 controller.noc_latency={way}us"
+        );
+        let outcome = on(&line, move |pm| {
+            pm.load(at(0, 0));
+            pm.work(100_000);
+            store(pm, &[words], 1)
+        });
+        let waited = outcome.report.cores.stalls[Stall::LogFull as usize];
+        (counted(&outcome, "channel_full"), waited)
+    };
+    assert_eq!([run(1, 4).0, run(1, 5).0], [0, 1]);
+    let more = run(2, 5).1 - run(1, 5).1;
+    assert_eq!((more + 1_000) / 2_000, 2, "one there and one back: {more} cycles");
+}
+
+/// The logs of a line that has left the caches are discarded, and the others update their words.
+#[test]
+fn a_log_of_silo_updates_its_word_or_is_discarded() {
+    let outcome = on("silo scribble cores=1", |pm| {
+        pm.begin()?;
+        (0..2).for_each(|word| pm.store(at(0, word), 7));
+        push_out(pm, 0);
+        pm.work(10_000);
+        pm.store(at(1, 0), 7);
+        pm.commit();
+        pm.work(10_000);
+        Ok(())
+    });
+    let counts = ["in_place_updates", "logs_discarded"].map(|name| counted(&outcome, name));
+    assert_eq!(counts, [1, 2]);
+}
+
+/// A line that waits for the logs of its words before it may leave is a write-back like any other.
+#[test]
+fn a_line_that_waits_for_its_logs_is_written_back() {
+    let outcome = on("silo scribble cores=1 controller.noc_latency=2us", |pm| {
+        pm.begin()?;
+        pm.store(at(0, 0), 7);
+        push_out(pm, 0);
+        pm.commit();
+        pm.work(10_000);
+        Ok(())
+    });
+    assert_eq!(counted(&outcome, "evictions_held"), 1);
+    let bytes = outcome.report.meters.wpq_bytes;
+    let [home, data] = [Class::HomeWriteBack, Class::Data].map(|class| bytes[class as usize]);
+    assert_eq!((home, data), (LINE_BYTES, 0));
+}
+
+/// Each controller but the first has places of its own for the evicted lines that it has accepted.
+#[test]
+fn each_controller_remembers_its_own_evicted_lines() {
+    let without_place = |lines: &'static [u64]| {
+        let line = "silo scribble cores=1 controller.count=4 controller.intlv_size=64B \
+                    design.controller_hop=4096 design.told=1";
+        let outcome = on(line, move |pm| {
+            pm.begin()?;
+            for &line in lines {
+                pm.store(at(line, 0), 7);
+                push_out(pm, line);
+            }
+            pm.commit();
+            pm.work(100_000);
+            Ok(())
+        });
+        counted(&outcome, "lines_told_without_place")
+    };
+    // The lines 0, 1 and 2 are of the other controllers, and 3 is of the first.
+    assert_eq!(without_place(&[0, 1, 2, 3]), 0);
+    assert_eq!(without_place(&[0, 4]), 1);
+}
+
+/// Lines without a place may be accepted in another order than they left the caches in. What is
+/// refused until all of them have been answered goes by the newest store that any of them carries.
+#[test]
+fn lines_without_a_place_are_remembered_by_their_newest_store() {
+    let line = "silo scribble cores=4 txs=60 nested=false workload.words=24 \
+                workload.lock_grain=word llc.size=256B llc.assoc=4 l2.size=128B l1d.size=128B \
+                controller.count=2 controller.intlv_size=64B controller.arrival_jitter=2000cycles \
+                controller.writeback_buffer_size=64 design.told=1 design.controller_hop=2000 \
+                design.entries=8";
+    all_hold((1..=12).map(|seed| format!("{line} seed={seed}")));
+}
+
+/// What Silo declares for each core: the entries of its log buffer with a comparator each, the head
+/// and tail of its log, and two registers at its first level. What controllers beyond the first
+/// need is there for each core, or for each of them.
+#[test]
+fn the_declared_hardware_is_there_for_each_core_and_controller() {
+    let counts = |cores: u8, controllers: u64| -> Vec<u64> {
+        let line = format!("silo scribble cores={cores} controller.count={controllers}");
+        let resolved = resolve(&line);
+        let shape = Shape::new(&resolved.machine.config, cores);
+        let structures = (resolved.design.hardware)(&[], &shape);
+        structures.iter().map(|structure| structure.count).collect()
+    };
+    assert_eq!(counts(1, 1), [20, 1, 20, 1, 1]);
+    assert_eq!(counts(4, 1), [80, 4, 80, 4, 4]);
+    let of_the_others = |cores, controllers| counts(cores, controllers).split_off(5);
+    assert_eq!(of_the_others(1, 2), [16, 64, 1]);
+    assert_eq!(of_the_others(4, 4), [4 * 16, 3 * 64, 3]);
 }

@@ -336,3 +336,29 @@ fn a_core_whose_transaction_goes_on_in_software_waits_for_its_store() {
     let ([at_once, none], [late, neither]) = (stalls(0), stalls(1_000));
     assert_eq!((late - at_once, none, neither), (1_000, 0, 0));
 }
+
+/// The lines of a commit leave their core one a cycle, and so do the updates of its pages.
+#[test]
+fn a_commit_sends_a_line_and_a_page_a_cycle() {
+    let latency = |design: &str, lines: u64, apart: u64| {
+        let line = format!("{design} scribble cores=1 machine=silo");
+        let outcome = on(&line, move |pm| {
+            (0..lines).for_each(|line| _ = pm.load(at(line * apart, 0)));
+            pm.work(100_000);
+            pm.begin()?;
+            (0..lines).for_each(|line| pm.store(at(line * apart, 0), 1));
+            pm.work(100_000);
+            pm.commit();
+            Ok(())
+        });
+        outcome.report.transactions.commit_latency.max()
+    };
+    for design in ["undo-log", "ssp", "shadow-paging"] {
+        let more = latency(design, 7, 1) - latency(design, 1, 1);
+        assert!((5..=6).contains(&more), "{design}: {more} cycles for 6 lines more");
+    }
+    for design in ["ssp", "shadow-paging"] {
+        let more = latency(design, 7, PAGE_LINES) - latency(design, 7, 1);
+        assert!(more >= 6, "{design}: {more} cycles");
+    }
+}
