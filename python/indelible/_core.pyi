@@ -98,6 +98,9 @@ class Below:
     def wake(self, core: int, at: int) -> None:
         """Let a core go on at a cycle that a hook answered `WAIT`: one wake for each answer."""
 
+    def wake_load(self, core: int, at: int) -> None:
+        """Let a core have the value of a load that was answered `WAIT`."""
+
     def durable(self, core: int, tx: int, at: int) -> None:
         """Say of an asynchronous design that a transaction, and all before it, are durable.
 

@@ -78,7 +78,7 @@ KEPT_BY = ("nothing", "adr", "battery", "eadr", "cells")
 class Answer(Enum):
     """An answer of a hook that is no cycle."""
 
-    #: The core waits until the design calls `below.wake`.
+    #: The core waits until the design calls `below.wake`, or of a load `below.wake_load`.
     WAIT = "wait"
     #: The design has taken the line that leaves the caches.
     TAKEN = "taken"

@@ -162,8 +162,6 @@ pub enum HopsEvent {
     Acknowledged(CoreId, u64),
     /// A timer has run out: nothing may have been sent for long.
     Timer(CoreId),
-    /// A core's load may have nothing to wait for any more.
-    GoOn(CoreId),
 }
 
 model::counters! {
@@ -226,6 +224,7 @@ impl Design for Hops {
         if self.buffers[load.core].fill_waits.is_none() {
             return Progress::Done(load.at);
         }
+        self.buffers[load.core].load_waits = true;
         self.hurry_line(load.core, load.at, below);
         Progress::Wait
     }
@@ -336,7 +335,6 @@ impl Design for Hops {
                 below.at(at + self.path, HopsEvent::Acknowledged(core, stamp));
             }
             HopsEvent::Acknowledged(core, stamp) => self.acknowledged(core, stamp, at, below),
-            HopsEvent::GoOn(core) => self.wake_if_it_may_go_on(core, at, below),
             HopsEvent::Timer(core) => {
                 let buffer = &mut self.buffers[core];
                 buffer.timer = false;

@@ -33,6 +33,8 @@ pub struct Below<E> {
     pub(crate) tlbs: Tlbs,
     /// Cores to be woken, and when.
     pub(crate) wakes: Vec<(CoreId, Cycle)>,
+    /// Cores whose loads are to be woken, and when.
+    pub(crate) load_wakes: Vec<(CoreId, Cycle)>,
     /// Cores that are to repeat a request, and when.
     pub(crate) retries: Vec<(CoreId, Cycle)>,
     /// Why the run cannot go on, if it cannot.
@@ -63,10 +65,19 @@ impl<E: Copy> Below<E> {
     }
 
     /// Lets a core go on at `at` for which a hook answered
-    /// [`Wait`](crate::design::Progress::Wait). Each such answer needs exactly one wake. One that
-    /// comes before its answer is kept, so one too many ends a later wait early.
+    /// [`Wait`](crate::design::Progress::Wait), other than for a load. Each such answer needs
+    /// exactly one wake. One that comes before its answer is kept, so one too many ends a later
+    /// wait early.
     pub fn wake(&mut self, core: CoreId, at: Cycle) {
         self.wakes.push((core, at));
+    }
+
+    /// Lets a core have the value of a load at `at` for which
+    /// [`load`](crate::design::Design::load) answered [`Wait`](crate::design::Progress::Wait). A
+    /// fence or a commit of the core that came before the load may still wait then, which
+    /// [`Below::wake`] ends.
+    pub fn wake_load(&mut self, core: CoreId, at: Cycle) {
+        self.load_wakes.push((core, at));
     }
 
     /// Lets a core repeat a request that was answered with a wait: for a translation, for a line to

@@ -10,8 +10,8 @@ use crate::workload::Flush;
 pub enum Progress {
     /// At this cycle, which is not before the hook was called.
     Done(Cycle),
-    /// When the design wakes the core ([`wake`](crate::below::Below::wake)); until then the core is
-    /// parked.
+    /// When the design wakes the core ([`wake`](crate::below::Below::wake), or for a load
+    /// [`wake_load`](crate::below::Below::wake_load)); until then the core is parked.
     Wait,
 }
 

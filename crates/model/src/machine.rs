@@ -9,7 +9,7 @@ use crate::caches::{Caches, Watched};
 use crate::config::{Config, Switch, Walks};
 use crate::contents::View;
 use crate::controller::{Accepted, Notify};
-use crate::core::{Core, Holder};
+use crate::core::Core;
 use crate::crash::Probe;
 use crate::crash::failure::fail;
 use crate::design::{Below, Card, Design, Progress, Setup};
@@ -32,6 +32,7 @@ mod order;
 mod past_caches;
 mod timeline;
 mod translate;
+mod wakes;
 
 use measure::Counts;
 
@@ -114,9 +115,11 @@ pub(crate) struct CoreState {
     pub parked: Option<Stall>,
     /// The hook that answered the core with a wait, and when; none once the design has woken the
     /// core.
-    pub unanswered: Option<(&'static str, Cycle)>,
+    unanswered: Option<(&'static str, Cycle)>,
     /// When the core goes on, if the design woke it before it was parked.
     woken: Option<Cycle>,
+    /// The load that the design lets wait, if the core is parked for one.
+    load: wakes::LoadWait,
     pub finished: bool,
     tx: Option<TxId>,
     next_tx: TxId,
@@ -154,6 +157,7 @@ impl CoreState {
             parked: None,
             unanswered: None,
             woken: None,
+            load: wakes::LoadWait::default(),
             finished: false,
             tx: None,
             next_tx: TxId(1),
@@ -197,6 +201,7 @@ impl<D: Design> Machine<D> {
                 agenda: Agenda::default(),
                 tlbs: Tlbs::new(if walks { caches } else { 0 }, config),
                 wakes: Vec::new(),
+                load_wakes: Vec::new(),
                 retries: Vec::new(),
                 stopped: None,
                 unacknowledged: PerCore::new(cores, |_| Unacknowledged::default()),
@@ -440,108 +445,6 @@ impl<D: Design> Machine<D> {
         }
         self.process_wakes();
         answer
-    }
-
-    /// Wakes cores, each once for every [`Progress::Wait`] that a hook answered it, in program
-    /// order: a wake completes the core's open fence or commit, and a core without one goes on.
-    #[inline]
-    fn process_wakes(&mut self) {
-        if !self.below.wakes.is_empty() || !self.below.retries.is_empty() {
-            self.process_all_wakes();
-        }
-    }
-
-    fn process_all_wakes(&mut self) {
-        let mut retries = std::mem::take(&mut self.below.retries);
-        for (id, at) in retries.drain(..) {
-            self.unpark(id, at);
-        }
-        self.below.retries = retries;
-        let mut wakes = std::mem::take(&mut self.below.wakes);
-        for (id, at) in wakes.drain(..) {
-            let core = &mut self.cores[id];
-            core.unanswered = None;
-            let Some(open) = core.timing.open() else {
-                self.unpark(id, at);
-                continue;
-            };
-            core.timing.complete(at);
-            if core.parked == Some(open.stall()) {
-                core.parked = None;
-                core.timing.hold_until(at, open.stall());
-                self.let_lead(id);
-            }
-            match open {
-                Holder::Commit => self.below.agenda.enter(at, Event::Acknowledge { core: id }),
-                Holder::Fence if self.watches_fences() => {
-                    self.below.agenda.enter(at, Event::Fenced { core: id });
-                }
-                Holder::Fence | Holder::Flush => (),
-            }
-        }
-        self.below.wakes = wakes;
-    }
-
-    /// Lets a parked core go on. A core that is not parked yet goes on instead of being parked.
-    fn unpark(&mut self, id: CoreId, at: Cycle) {
-        let core = &mut self.cores[id];
-        let Some(stall) = core.parked.take() else {
-            core.woken = Some(at);
-            return;
-        };
-        core.timing.resume(at, stall);
-        self.let_lead(id);
-    }
-
-    /// Keeps the core that runs from passing a core that was woken. A tie goes to the lower number;
-    /// being a cycle stricter than that does no harm.
-    fn let_lead(&mut self, id: CoreId) {
-        let limit = self.cores[id].timing.clock().0.saturating_sub(1);
-        self.turn_limit = self.turn_limit.min(limit);
-    }
-
-    /// Records that a hook answered a core with a wait.
-    pub(crate) fn await_wake(&mut self, id: CoreId, hook: &'static str) {
-        let core = &mut self.cores[id];
-        core.unanswered = Some((hook, core.timing.clock()));
-    }
-
-    /// Why a core does not go on, in words; none if it does.
-    pub(crate) fn stuck(&self, id: CoreId) -> Option<String> {
-        let core = &self.cores[id];
-        let (stall, since) = (core.parked?, core.timing.clock().0);
-        Some(match (core.unanswered, stall) {
-            (Some((hook, at)), _) => {
-                format!("{id}'s `{hook}` answered WAIT at cycle {} and was never woken", at.0)
-            }
-            (None, Stall::Lock) => format!("{id} waits for Lock since cycle {since}"),
-            (None, _) => format!("{id} waits since cycle {since} ({})", stall.words()),
-        })
-    }
-
-    /// Returns the core whose store may come too early in the order of turns, where no core goes
-    /// on: the design has it wait, and a core in the middle of a transaction, which that one may
-    /// have to end first, waits for its turn.
-    pub(crate) fn out_of_turn(&self) -> Option<CoreId> {
-        let is_in_tx = |id| self.cores[id].tx.is_some();
-        let stores = |core: &CoreState| {
-            core.unanswered.is_some_and(|(hook, _)| matches!(hook, "claim" | "store"))
-        };
-        let store = self.cores.iter().find(|(_, core)| stores(core)).map(|(id, _)| id);
-        store.filter(|_| self.turns.waiting().any(is_in_tx))
-    }
-
-    /// Parks a core until it is woken, or lets it go on if it was woken already.
-    pub(crate) fn park(&mut self, id: CoreId, stall: Stall) {
-        let core = &mut self.cores[id];
-        match core.woken.take() {
-            Some(at) => {
-                core.unanswered = None;
-                core.timing.resume(at, stall);
-            }
-            None => core.parked = Some(stall),
-        }
-        self.process_wakes();
     }
 
     /// Makes a crash point before a core stores to a line of persistent memory, if the store could

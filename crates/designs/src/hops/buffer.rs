@@ -39,6 +39,8 @@ pub(super) struct Buffer {
     /// The line, and the stamp up to which its entries must be gone, before a load or store goes
     /// on.
     pub fill_waits: Option<(Line, u64)>,
+    /// Whether it is a load.
+    pub load_waits: bool,
 }
 
 /// An update of a line in one epoch.
@@ -91,6 +93,7 @@ impl Buffer {
             fence: None,
             store_waits: false,
             fill_waits: None,
+            load_waits: false,
         }
     }
 

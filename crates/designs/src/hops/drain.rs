@@ -178,8 +178,6 @@ impl Hops {
             && let Some(drained) = buffer.fence.take()
         {
             below.wake(core, at.max(drained));
-            // Wakes are in program order: a load that passed the fence is woken after it.
-            below.at(at, HopsEvent::GoOn(core));
         }
         self.kick(core, at, below);
     }
@@ -196,7 +194,7 @@ impl Hops {
     /// Wakes a load or store when there is room and the older entries of its line are gone.
     pub(super) fn wake_if_it_may_go_on(&mut self, core: CoreId, at: Cycle, below: &mut Floor) {
         let buffer = &self.buffers[core];
-        if !buffer.store_waits && buffer.fill_waits.is_none() || buffer.fence.is_some() {
+        if !buffer.store_waits && buffer.fill_waits.is_none() {
             return;
         }
         let full = buffer.store_waits && buffer.entries.len() as u64 > self.params.entries;
@@ -207,7 +205,10 @@ impl Hops {
         if !full && !older {
             let buffer = &mut self.buffers[core];
             (buffer.store_waits, buffer.fill_waits) = (false, None);
-            below.wake(core, at);
+            match std::mem::take(&mut buffer.load_waits) {
+                true => below.wake_load(core, at),
+                false => below.wake(core, at),
+            }
         }
     }
 

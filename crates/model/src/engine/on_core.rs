@@ -219,8 +219,9 @@ impl<D: Design> OnCore<'_, D> {
     /// the line and leave; none if the design refuses.
     pub(super) fn turn_to_store(&self, line: Line, mut known: Cycle) -> Option<Cycle> {
         loop {
-            self.turn_with_room(line, true, Stall::StoreBuffer);
+            self.turn();
             if !self.machine().is_translated(line) {
+                self.turn_with_room(line, true, Stall::StoreBuffer);
                 return Some(known);
             }
             let page = Page::of(line);
@@ -233,6 +234,11 @@ impl<D: Design> OnCore<'_, D> {
             } else {
                 self.park(Stall::StoreBuffer);
                 continue;
+            }
+            if self.turn_with_room(line, true, Stall::StoreBuffer) {
+                // The page may have left the TLBs meanwhile.
+                let Some(at) = self.machine().translation(self.core, page, known) else { continue };
+                known = at;
             }
             if !D::TRANSLATES {
                 return Some(known);
@@ -411,7 +417,8 @@ impl<D: Design> Cpu for OnCore<'_, D> {
             }
             // It may be woken before memory has answered.
             Progress::Wait => {
-                self.park_for("load", Stall::LoadMiss);
+                self.machine().park_for_load(self.core);
+                self.turn();
                 (value, done.max(self.machine().cores[self.core].timing.clock()))
             }
         }

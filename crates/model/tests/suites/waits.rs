@@ -90,7 +90,7 @@ impl Design for Hold {
         Progress::Wait
     }
     fn event(&mut self, at: Cycle, core: CoreId, below: &mut Below<CoreId>) {
-        below.wake(core, at);
+        below.wake_load(core, at);
     }
 }
 
@@ -109,6 +109,65 @@ fn a_load_that_is_woken_early_has_its_value_no_earlier() {
     let held = try_on_design::<Hold>(&config, 1, None, (0, 1), ten_loads).expect("the run ends");
     let held = held.report.cycles;
     assert!(held >= alone, "{held} cycles of a design that only waits, {alone} without it");
+}
+
+/// Commits wait long, and loads a little; either is woken by its own call.
+struct Both;
+
+/// Cycles by which [`Both`] wakes loads and commits late.
+const LOAD_WAITS: u64 = 10;
+const COMMIT_WAITS: u64 = 10_000;
+
+impl Design for Both {
+    const CARD: Card = card("both", "a load waits behind a commit");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = (CoreId, bool);
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Both>) -> Both {
+        Both
+    }
+    fn load(&mut self, load: &Load, below: &mut Below<(CoreId, bool)>) -> Progress {
+        below.at(load.at + LOAD_WAITS, (load.core, true));
+        Progress::Wait
+    }
+    fn commit(&mut self, tx: &Tx, below: &mut Below<(CoreId, bool)>) -> Progress {
+        below.at(tx.at + COMMIT_WAITS, (tx.core, false));
+        Progress::Wait
+    }
+    fn event(
+        &mut self,
+        at: Cycle,
+        (core, load): (CoreId, bool),
+        below: &mut Below<(CoreId, bool)>,
+    ) {
+        match load {
+            true => below.wake_load(core, at),
+            false => below.wake(core, at),
+        }
+    }
+}
+
+/// A load behind a commit may wait, and be woken, while the commit waits: the commit is
+/// acknowledged when it is woken, and the load has its value before.
+#[test]
+fn a_load_is_woken_and_the_commit_before_it_waits_on() {
+    for model in [CoreModel::Window, CoreModel::InOrder] {
+        let config = config(|config| config.core.model = model);
+        let outcome = try_on_design::<Both>(&config, 1, None, (0, 3), |pm: &mut Pm<'_>| {
+            pm.begin()?;
+            pm.commit();
+            for line in 0..4 {
+                pm.load(Ptr::to(64 * line));
+            }
+            Ok(())
+        });
+        let report = outcome.expect("the run ends").report;
+        let least = report.transactions.commit_latency.min();
+        assert!(least >= COMMIT_WAITS, "{model:?}: a commit took {least} cycles");
+        assert!(report.cycles < 4 * COMMIT_WAITS, "{model:?}: {} cycles", report.cycles);
+    }
 }
 
 /// Looks at something each cycle while a transaction runs.

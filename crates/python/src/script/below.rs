@@ -250,11 +250,20 @@ impl PyBelow {
         Ok(())
     }
 
-    /// Lets a core go on at a cycle for which a hook answered `WAIT`. Each such answer needs one
-    /// wake. A wake that comes before its answer is kept, so one too many ends a later wait early.
+    /// Lets a core go on at a cycle for which a hook other than `load` answered `WAIT`. Each such
+    /// answer needs one wake. A wake that comes before its answer is kept, so one too many ends a
+    /// later wait early.
     fn wake(&self, core: u8, at: u64) -> PyResult<()> {
         let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
         self.changed()?.wake(core, at);
+        Ok(())
+    }
+
+    /// Lets a core have the value of a load at a cycle for which `load` answered `WAIT`. An earlier
+    /// fence or commit of the core may still wait then; `wake` ends that.
+    fn wake_load(&self, core: u8, at: u64) -> PyResult<()> {
+        let (core, at) = (self.core(core)?, self.time(at, Way::Nothing)?);
+        self.changed()?.wake_load(core, at);
         Ok(())
     }
 
