@@ -147,6 +147,21 @@ impl Places {
         (first, soonest)
     }
 
+    /// Returns the first time at or after `at` at which two places are free; [`u64::MAX`] if there
+    /// is one alone.
+    pub fn two_free(&self, at: u64) -> u64 {
+        let mut soonest = [u64::MAX; 2];
+        for &until in &self.until {
+            let until = until.max(at);
+            if until < soonest[0] {
+                soonest = [until, soonest[0]];
+            } else if until < soonest[1] {
+                soonest[1] = until;
+            }
+        }
+        soonest[1]
+    }
+
     /// Takes a place until the given time.
     pub fn take(&mut self, place: usize, until: u64) {
         self.until[place] = until;

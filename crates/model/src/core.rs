@@ -60,6 +60,9 @@ pub struct Core {
     /// When the next flush may leave.
     flushes_from: u64,
     misses: Places,
+    /// When the stores that miss ask for their lines and have them, in program order, if one does
+    /// after the other: each has a miss register for just that long.
+    store_misses: VecDeque<(u64, u64)>,
     /// Lines on their way, and when they arrive.
     coming: Vec<(Line, u64)>,
     misses_until: u64,
@@ -157,6 +160,7 @@ impl Core {
             stored: 0,
             flushes_from: 0,
             misses: Places::new(core.mshrs),
+            store_misses: VecDeque::new(),
             coming: Vec::new(),
             misses_until: 0,
             dropped: Vec::new(),
@@ -454,9 +458,19 @@ impl Core {
     pub fn miss_start(&self, line: Line, known: Cycle) -> (usize, Cycle) {
         let dropped = self.dropped.iter().filter(|(dropped, _)| *dropped == line);
         let dropped = dropped.map(|&(_, at)| at).max().unwrap_or(0);
-        let wanted = known.0.max(self.front).max(dropped);
-        let (place, start) = self.misses.first_free(wanted);
-        (place, Cycle(start))
+        let mut wanted = known.0.max(self.front).max(dropped);
+        loop {
+            let (place, start) = self.misses.first_free(wanted);
+            let has_one = |&&(from, until): &&(u64, u64)| from <= start && start < until;
+            let Some(&(_, until)) = self.store_misses.iter().find(has_one) else {
+                return (place, Cycle(start));
+            };
+            let two = self.misses.two_free(start);
+            if two == start {
+                return (place, Cycle(start));
+            }
+            wanted = two.min(until);
+        }
     }
 
     /// Takes the place of a miss whose line arrives at `done`, and returns when the core has it.
@@ -495,6 +509,11 @@ impl Core {
 
     fn take_miss(&mut self, place: usize, line: Line, done: Cycle) {
         self.misses.take(place, done.0);
+        self.comes(line, done);
+    }
+
+    /// Notes that a line is on its way.
+    fn comes(&mut self, line: Line, done: Cycle) {
         let front = self.front;
         let mut arrives = done.0;
         self.coming.retain(|&(coming, done)| {

@@ -43,11 +43,12 @@ impl Core {
 
     /// Returns when a store that misses asks for its line, if its miss begins at `start`: at once,
     /// unless the core is in order or has one store in flight at a time. It then asks when its turn
-    /// comes.
+    /// comes and a miss register is free.
     pub fn asks(&self, start: Cycle) -> Cycle {
         if self.in_order || self.one_store {
             let retired = self.retired.max(self.clock().0);
-            Cycle(start.0.max(self.stored).max(retired))
+            let turn = start.0.max(self.stored).max(retired);
+            Cycle(self.misses.first_free(turn).1)
         } else {
             start
         }
@@ -70,7 +71,14 @@ impl Core {
             // flight at a time; or a load has asked already, and the line is still on its way.
             (start + done.since(asked)).max(Cycle(self.arrival(line)))
         };
-        self.take_miss(place, line, arrives);
+        if self.in_order || self.one_store {
+            let front = self.front;
+            self.store_misses.retain(|&(_, until)| until > front);
+            self.store_misses.push_back((asked.0, done.0));
+            self.comes(line, arrives);
+        } else {
+            self.take_miss(place, line, arrives);
+        }
         let retired = self.retired.max(self.clock().0);
         let leaves = arrives.0.max(retired).max(self.stored + 1);
         self.stored = if self.one_store { leaves.max(done.0) } else { leaves };
