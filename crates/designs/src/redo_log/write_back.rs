@@ -150,7 +150,7 @@ impl RedoLog {
         if let Some(ended) = self.ended(core, end) {
             ended.unwritten -= 1;
             if std::mem::take(&mut ended.full) {
-                below.at(at, RedoLogEvent::WriteBack(core, end));
+                below.at(at + below.shape.path, RedoLogEvent::WriteBack(core, end));
             }
         }
         self.try_to_complete(core, at, below);
