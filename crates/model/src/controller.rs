@@ -178,7 +178,9 @@ pub(crate) struct Controller<E> {
     pub beside: usize,
     /// The number of evicted lines that are on their way to the controller.
     pub evicted: usize,
-    pub cores_waiting: Vec<CoreId>,
+    /// The cores that wait for a buffer for write-backs, each with its number in the order in which
+    /// cores have begun to wait.
+    pub cores_waiting: Vec<(u64, CoreId)>,
     pub designs_waiting: VecDeque<E>,
     /// The controller's record of how busy it is.
     pub usage: Usage,

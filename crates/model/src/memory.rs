@@ -14,7 +14,7 @@ use crate::device::{Dram, Pm, Read, Write};
 use crate::event::Event;
 use crate::image::apply_masked;
 use crate::timeline::Timeline;
-use crate::units::{Cycle, LINE_BYTES, Line};
+use crate::units::{CoreId, Cycle, LINE_BYTES, Line};
 use crate::usage::Usage;
 
 mod arrivals;
@@ -49,6 +49,10 @@ pub struct Memory<E> {
     accepted: Vec<Notify<E>>,
     /// The number of the design's events that wait for room, over all controllers.
     designs_waiting: usize,
+    /// The cores that have waited for a buffer for write-backs and will look next, with their
+    /// numbers; and the number of the last that has begun to wait.
+    looking: Vec<(u64, CoreId)>,
+    have_waited: u64,
     /// The number of writes sent so far.
     sent: u64,
     /// The record of what happens and when, if the run keeps a timeline.
@@ -112,6 +116,8 @@ impl<E: Copy> Memory<E> {
             given: Vec::new(),
             accepted: Vec::new(),
             designs_waiting: 0,
+            looking: Vec::new(),
+            have_waited: 0,
             sent: 0,
             timeline: None,
         })

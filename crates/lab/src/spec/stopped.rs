@@ -1,7 +1,7 @@
 //! Why what was asked for could not be run, as a sentence.
 
-use model::engine::Failure;
 use model::config::Unit;
+use model::engine::Failure;
 use model::workload::Stop;
 
 use super::{Resolved, false_sharing};

@@ -36,6 +36,38 @@ fn write_backs_have_buffers() {
     }
 }
 
+/// Cores that do the same wait for buffers in turn, however few there are: each is done at the same
+/// time as the others, and waits for hardly anything at the end.
+#[test]
+fn cores_take_turns_at_the_buffers() {
+    for (cores, buffers, way) in [(2, 1, 0), (8, 1, 0), (8, 16, 500)] {
+        let row = run(&format!(
+            "native probe machine=silo cores={cores} txs=3000 workload.access=store \
+             workload.items=400000 llc.size=1MiB l2.size=64KiB l1d.size=16KiB \
+             controller.link_latency={way}ns controller.writeback_buffer_size={buffers}"
+        ));
+        let of = |key: &str| row.pointer(key).and_then(Value::as_f64).expect("a number");
+        let last = of("/stalls/other") / of("/cycles") / f64::from(cores);
+        assert!(last < 0.05, "{cores} cores wait for the last one for {last} of the time");
+    }
+}
+
+/// A core in order has a miss of a load and one of a store at most under way: it needs two miss
+/// registers, however many stores are in its queue. With one, a load waits for the store whose turn
+/// it is alone.
+#[test]
+fn stores_in_the_queue_take_no_miss_registers() {
+    let cycles = |mshrs: u64| {
+        let line = format!(
+            "native ycsb machine=silo cores=1 txs=300 core.model=inorder core.mshrs={mshrs}"
+        );
+        run(&line)["cycles"].as_u64().expect("a number")
+    };
+    let [one, two, many] = [1, 2, 64].map(cycles);
+    assert_eq!(two, many);
+    assert!(two < one && one < 2 * two, "{one} cycles with one register, {two} with two");
+}
+
 /// Page walks are misses like others: a core with few registers for those has few under way.
 #[test]
 fn page_walks_take_miss_registers() {

@@ -30,7 +30,15 @@ impl<D: Design> Machine<D> {
         let caches = &mut self.below.caches;
         let evicts =
             caches.needs_others(id, line, write) || D::L1_NEEDS_ROOM && !caches.is_near(id, line);
-        evicts && self.below.memory.wait_if_congested(id)
+        let number = self.below.memory.looks(id);
+        let waits = evicts && self.below.memory.wait_if_congested(id, number);
+        if number.is_some() {
+            let at = self.cores[id].timing.clock();
+            for next in self.below.memory.next_to_look() {
+                self.unpark(next, at);
+            }
+        }
+        waits
     }
 
     /// Counts a load, or a store, flush or fence.

@@ -2,7 +2,7 @@
 
 use super::Memory;
 use crate::agenda::Agenda;
-use crate::controller::Slot;
+use crate::controller::{Controller, Slot};
 use crate::event::Event;
 use crate::units::{CoreId, Cycle, Line};
 
@@ -14,22 +14,41 @@ impl<E: Copy> Memory<E> {
         self.designs_waiting += 1;
     }
 
-    /// Whether all buffers for write-backs of some controller are taken.
+    /// Whether all buffers for write-backs of some controller are taken, or a core that has waited
+    /// for one is about to look.
     #[inline]
     pub(crate) fn is_congested(&self) -> bool {
-        self.controllers.iter().any(|controller| controller.backlog() >= self.writebacks)
+        !self.looking.is_empty()
+            || self.controllers.iter().any(|controller| controller.backlog() >= self.writebacks)
     }
 
-    /// Whether all buffers for write-backs of some controller are taken. If so, the core waits
-    /// there until [`Memory::unblocked`] or [`Memory::wait_beside`] returns it.
-    pub fn wait_if_congested(&mut self, core: CoreId) -> bool {
-        for controller in &mut self.controllers {
-            if controller.backlog() >= self.writebacks {
-                controller.cores_waiting.push(core);
-                return true;
-            }
-        }
-        false
+    /// Returns the number of a core that has waited for a buffer and looks now; none for others.
+    /// Whoever asks has other cores look ([`Memory::next_to_look`]) when this one has looked.
+    pub fn looks(&mut self, core: CoreId) -> Option<u64> {
+        let place = self.looking.iter().position(|&(_, other)| other == core)?;
+        Some(self.looking.remove(place).0)
+    }
+
+    /// Whether all buffers for write-backs of some controller are taken, or meant for cores that
+    /// have waited longer. If so, the core waits there until it may look; it keeps the number that
+    /// it had.
+    pub fn wait_if_congested(&mut self, core: CoreId, number: Option<u64>) -> bool {
+        let meant = self.looking.len();
+        let is_full = |controller: &Controller<E>| controller.backlog() + meant >= self.writebacks;
+        let Some(index) = self.controllers.iter().position(is_full) else { return false };
+        let number = number.unwrap_or_else(|| {
+            self.have_waited += 1;
+            self.have_waited
+        });
+        let waiting = &mut self.controllers[index].cores_waiting;
+        let place = waiting.partition_point(|&(other, _)| other < number);
+        waiting.insert(place, (number, core));
+        true
+    }
+
+    /// Returns the cores that may look, after one has: it may have taken no buffer.
+    pub fn next_to_look(&mut self) -> Vec<CoreId> {
+        (0..self.controllers.len()).flat_map(|index| self.unblocked(index)).collect()
     }
 
     /// Sets how many of a design's lines wait beside a controller. Returns the cores that waited
@@ -40,17 +59,17 @@ impl<E: Copy> Memory<E> {
     }
 
     /// Returns the cores that waited for room for write-backs and may look again: one for each
-    /// buffer that is free, those first that have waited longest. If nothing is on its way that
-    /// would free another buffer, it is all of them, since not every core takes one.
+    /// buffer that is free and not meant for another, those first that have waited longest.
     pub fn unblocked(&mut self, index: usize) -> Vec<CoreId> {
         let controller = &mut self.controllers[index];
         if controller.cores_waiting.is_empty() {
             return Vec::new();
         }
-        let backlog = controller.backlog();
-        let room = if backlog == 0 { usize::MAX } else { self.writebacks.saturating_sub(backlog) };
+        let room = self.writebacks.saturating_sub(controller.backlog() + self.looking.len());
         let cores = room.min(controller.cores_waiting.len());
-        controller.cores_waiting.drain(..cores).collect()
+        let before = self.looking.len();
+        self.looking.extend(controller.cores_waiting.drain(..cores));
+        self.looking[before..].iter().map(|&(_, core)| core).collect()
     }
 
     /// Empties the slot of a write that the device took, so that there is room for another.

@@ -425,10 +425,10 @@ fn a_design_and_cores_are_told_when_there_is_room() {
         config.controller.wpq = 1;
         config.controller.writebacks = 1;
     });
-    assert!(!bench.memory.wait_if_congested(CoreId(3)));
+    assert!(!bench.memory.wait_if_congested(CoreId(3), None));
     bench.send(10, write(0, 8, 1)).send(10, write(1, 8, 1)).run(20);
     bench.memory.when_room(Line(5), 7);
-    assert!(bench.memory.wait_if_congested(CoreId(3)), "one write waits");
+    assert!(bench.memory.wait_if_congested(CoreId(3), None), "one write waits");
     bench.run(END);
     assert_eq!(bench.unblocked, [(113, CoreId(3))]);
     assert_eq!(bench.told, [(214, 7)], "when nobody is before the design");
