@@ -17,8 +17,14 @@ WORDS = {
     "model": (None, "fenced", "epoch", "visible"),
 }
 
+#: The attributes that are a text, and those that are a mapping from names.
+TEXTS = ("paper", "family")
+MAPPINGS = ("params", "rules", "needless")
+
 #: The attributes that are True or False.
 FLAGS = ("brings_stores", "has_fences", "has_flushes", "migrates")
+
+ATTRIBUTES = (*WORDS, *TEXTS, *MAPPINGS, *FLAGS)
 
 #: The hooks that the simulator calls only if a design overrides them.
 HOOKS = (
@@ -31,17 +37,18 @@ HOOKS = (
 OF_ORDERS = ("fence", "could_be_durable")
 OF_DESIGNS = ("begin", "commit", "leaves_behind")
 
-#: The least similarity of a misspelt hook's name (ours: `stor`, `evcit`, `on_store`).
+#: The least similarity of a misspelt name (ours: `stor`, `evcit`, `on_store`).
 LIKELY = 0.75
 
 
 def description(design: type[Design], name: str) -> dict[str, Any]:
     """Return what a class says of its design, or refuse a class with wrong attributes."""
+    _require_attributes(design, name)
     for word, known in WORDS.items():
         _one_of(name, word, getattr(design, word), known)
-    for word in ("paper", "family"):
+    for word in TEXTS:
         _text(name, word, getattr(design, word))
-    for word in ("params", "rules", "needless"):
+    for word in MAPPINGS:
         said = getattr(design, word)
         if not isinstance(said, Mapping):
             raise InputError(f"{name}: `{word}` must be a mapping from names, not {said!r}")
@@ -92,18 +99,45 @@ def _text(name: str, word: str, value: object) -> None:
         raise InputError(f"{name}: `{word}` must be a string, not {value!r}")
 
 
+def _require_attributes(design: type[Design], name: str) -> None:
+    """Refuse misspelt attributes, without which the design would be held to another promise.
+
+    A value of its own that a class keeps may have a similar name, if the class also has the
+    attribute, or if the attribute could not have that value.
+    """
+    for base in (base for base in design.__mro__ if base not in Design.__mro__):
+        missing = [known for known in ATTRIBUTES if known not in vars(base)]
+        for word, value in vars(base).items():
+            if not word.startswith("_") and not hasattr(Design, word):
+                likely = [known for known in missing if _could_be(known, value)]
+                _require_spelling(name, "attribute", word, likely)
+
+
+def _could_be(word: str, value: object) -> bool:
+    """Return whether an attribute can have a value."""
+    if word in WORDS:
+        return isinstance(value, str) and value in WORDS[word]
+    if word in TEXTS:
+        return isinstance(value, str)
+    return isinstance(value, Mapping if word in MAPPINGS else bool)
+
+
+def _require_spelling(name: str, what: str, word: str, likely: Sequence[str]) -> None:
+    """Refuse a name that is nearly that of an attribute or a hook which the class does not have."""
+    if meant := difflib.get_close_matches(word, likely, 1, LIKELY):
+        raise InputError(
+            f"{name}: there is no {what} `{word}`; did you mean `{meant[0]}`? If not, choose"
+            f" another name, such as `_{word}`"
+        )
+
+
 def _require_hooks(design: type[Design], name: str) -> None:
     """Refuse misspelt hooks, which the simulator would silently never call."""
     own = {word for word in dir(design) if not word.startswith("_")} - set(dir(Design))
     missing = [hook for hook in (*HOOKS, "hardware") if not _changes(design, hook)]
     for word in sorted(own):
-        if callable(getattr(design, word)) and (
-            meant := difflib.get_close_matches(word, missing, 1, LIKELY)
-        ):
-            raise InputError(
-                f"{name}: there is no hook `{word}`; did you mean `{meant[0]}`? If not, choose"
-                f" another name, such as `_{word}`"
-            )
+        if callable(getattr(design, word)):
+            _require_spelling(name, "hook", word, missing)
     for hook in HOOKS:
         own = getattr(design, hook)
         if hook != "could_be_durable" and inspect.isgeneratorfunction(own):

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -50,6 +50,42 @@ def slow(wait: int) -> type[Design]:
 
 def run_of(mine: type[Design] | str) -> indelible.Run:
     return indelible.run(mine, "queue", "tiny", cores=1, txs=20)
+
+
+def test_a_value_of_its_own_may_be_called_nearly_as_an_attribute() -> None:
+    class Helped(Design):
+        durability = "none"
+        paper = "ours"
+        paper2 = "theirs"
+        param = 3
+        mode = "eager"
+        model_ = ("fenced", "epoch")
+        PARAMS: ClassVar = {"a": 3}
+
+        class Rules: ...
+
+        @property
+        def rule(self) -> str:
+            return "one"
+
+        def migrate(self) -> bool:
+            return False
+
+    assert run_of(Helped).txs == 20
+
+
+def test_a_misspelt_attribute_is_none_of_the_class_that_it_is_derived_from() -> None:
+    class Weaker(late(1)):  # type: ignore[misc]
+        durabilty = "synchronous"
+
+    assert "Weaker: there is no attribute `durabilty`" in refused(lambda: run_of(Weaker))
+
+    class Derived(Weaker):
+        """What it inherits is as wrong."""
+
+        durability = "synchronous"
+
+    assert "did you mean `durability`?" in refused(lambda: run_of(Derived))
 
 
 def test_each_thread_runs_its_own_class_of_a_name() -> None:

@@ -82,6 +82,18 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ),
         ("hardwares = lambda setup: ()", "no hook `hardwares`; did you mean `hardware`?"),
         (
+            "durabilty = 'none'",
+            "no attribute `durabilty`; did you mean `durability`? If not, choose another name,"
+            " such as `_durabilty`",
+        ),
+        ("granularty = 'word'", "no attribute `granularty`; did you mean `granularity`?"),
+        ("need = 'nothing'", "no attribute `need`; did you mean `needs`?"),
+        ("needles = {}\nneeds = 'eadr'", "no attribute `needles`; did you mean `needless`?"),
+        ("parms = {'a': Param(3)}", "no attribute `parms`; did you mean `params`?"),
+        ("rule = {'a': 'b'}\nneedless = {'a': 'b'}", "`rule`; did you mean `rules`?"),
+        ("has_fence = False", "no attribute `has_fence`; did you mean `has_fences`?"),
+        ("modle = 'fenced'\ndef fence(self, fence, below): pass", "`modle`; did you mean `model`?"),
+        (
             "def hardware(self, setup): return ()",
             "`hardware` is called on the class, before there is an object: make it a",
         ),
