@@ -381,7 +381,8 @@ def test_how_long_a_run_is_is_told_if_it_matters(fake: ModuleType) -> None:
 def test_what_cannot_be_asked_is_a_sentence(
     command: Command, fake: ModuleType, words: list[str], sentence: str
 ) -> None:
-    code, shown, complaint = command(*WHY, *words)
+    whole = ["why", *words, *WHY[3:]] if "--designs" in words else [*WHY, *words]
+    code, shown, complaint = command(*whole)
     assert (code, shown, complaint.count("\n")) == (2, "", 1)
     assert sentence in complaint
     assert fake.asked == []

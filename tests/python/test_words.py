@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 
 import pytest
+
+from indelible.cli import parser
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -70,3 +73,41 @@ def test_several_where_one_is_taken_name_compare(
 def test_help_says_what_an_option_does(command: Command, words: list[str], said: str) -> None:
     shown = command(*words, "--help")[1]
     assert said in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["crash", "--without", "a", "--without", "b"], "--without is given twice; keep one"),
+        (["crash", "--mutants", "--design", "silo", "--mutants", "b"], "--mutants is given twice"),
+        (["run", "--seed", "1", "--seed=2"], "--seed is given twice"),
+        (["run", "--seed", "1", "--seed", "1"], "--seed is given twice"),
+        (["explain", "silo", "--machine", "tiny", "--machine", "silo"], "--machine is given twice"),
+        (["explore", "--check", "a", "--check", "b", "--", "./kv"], "--check is given twice"),
+        (
+            ["compare", "--designs", "silo", "--designs", "lad"],
+            "--designs is given twice; give all its values after one",
+        ),
+    ],
+)
+def test_an_option_with_a_value_is_given_once(
+    command: Command, words: list[str], said: str
+) -> None:
+    code, shown, complaints = command(*words)
+    assert (code, shown) == (2, "")
+    assert said in complaints
+
+
+def test_a_word_of_the_program_may_be_one_of_ours(command: Command) -> None:
+    words = ["explore", "--seed", "1", "--seeds", "2", "--", "./kv", "--seed", "2", "--seed", "3"]
+    assert parser.parse(words).program == words[5:]
+
+
+@pytest.mark.parametrize("name", parser.COMMANDS)
+def test_each_option_with_a_value_is_for_once_or_may_be_repeated(name: str) -> None:
+    options = parser.Parser()
+    parser.module_of(name).add_options(options)
+    for action in options._actions:
+        if action.option_strings and action.nargs != 0:
+            kinds = (parser._Once, argparse._AppendAction)
+            assert isinstance(action, kinds), f"the last {action.option_strings} would win"

@@ -8,7 +8,7 @@ import importlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import IO, TYPE_CHECKING, NoReturn, cast
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 from indelible.errors import InputError
 from indelible.extension import version
@@ -62,8 +62,33 @@ command, with examples.
 """
 
 
+class _Once(argparse._StoreAction):
+    """An option with a value, which cannot be given twice; `append` is for those that can be."""
+
+    is_given = False
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,  # noqa: ANN401
+        option_string: str | None = None,
+    ) -> None:
+        """Take the value."""
+        if self.is_given and option_string is not None:
+            advice = "give all its values after one" if isinstance(values, list) else "keep one"
+            raise InputError(f"{option_string} is given twice; {advice}")
+        self.is_given = True
+        super().__call__(parser, namespace, values, option_string)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence each."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401
+        super().__init__(**settings)
+        for action in (None, "store"):
+            self.register("action", action, _Once)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         """Print a help text or the version; argparse would ignore that a disk is full."""
