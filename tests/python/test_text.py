@@ -19,6 +19,7 @@ from indelible import text
 from indelible.changes import Change, Refused
 from indelible.cli import parser
 from indelible.text import causes as causes_text
+from indelible.text import explain as explain_text
 from indelible.text import run as run_text
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -368,3 +369,20 @@ def test_of_changes_that_were_not_run_one_more_than_are_named_is_counted(fake: M
     for more, is_said in ((0, False), (1, True)):
         many = replace(answer, refused=(refused,) * (causes_text.NAMED + more))
         assert ("- not run either: 1 more; --json says why" in str(many)) == is_said
+
+
+@pytest.mark.parametrize(
+    ("doc", "reason", "told"),
+    [
+        ("it is so", "none asks", "it is so. Needless: none asks."),
+        ("It is so.", "None asks.", "It is so. Needless: None asks."),
+        ("why so?", "", "why so? Needless."),
+        ("", "none asks", "Needless: none asks."),
+        ("it is so", None, "it is so"),
+    ],
+)
+def test_the_sentences_about_a_rule_are_apart(doc: str, reason: str | None, told: str) -> None:
+    needless = [] if reason is None else [{"design": "mine", "reason": reason}]
+    rules = [{"name": "late", "doc": doc, "needless": needless}]
+    shown = explain_text.explanation({"kind": "design", "name": "mine", "rules": rules}, 80)
+    assert shown.splitlines()[-1] == f"late  {told}"

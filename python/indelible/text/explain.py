@@ -71,8 +71,16 @@ def _rule(rule: Mapping[str, Any], designs: Sequence[str]) -> str:
             return f" in {', '.join(names)}"
         return " in every design" if len(designs) > 1 else ""
 
-    told = [f"Needless{where(names)}: {reason}." for reason, names in found.items()]
-    return " ".join([rule.get("doc", ""), *told])
+    doc = rule.get("doc", "")
+    if not found:
+        return doc
+    told = [
+        f"Needless{where(names)}{': ' if reason else ''}{reason}" for reason, names in found.items()
+    ]
+    # A design in Python has texts of any kind.
+    return " ".join(
+        one if one.endswith((".", "!", "?")) else f"{one}." for one in [doc, *told] if one
+    )
 
 
 def _hardware(about: Mapping[str, Any], width: int) -> str:
