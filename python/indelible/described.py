@@ -204,7 +204,7 @@ def _field(name: str, key: str, param: Param) -> dict[str, Any]:
         limits = {"default": default, "least": 0, "most": len(choices) - 1}
         return field | limits | {"choices": choices}
     numbers = (param.default, param.least, param.most, *param.tight)
-    if not all(isinstance(number, int) and 0 <= number < 2**63 for number in numbers):
+    if not all(map(_is_whole, numbers)):
         raise InputError(
             f"{name}: the numbers of `{key}` must be whole, from 0 up, not {numbers!r}"
         )
@@ -218,3 +218,7 @@ def _field(name: str, key: str, param: Param) -> dict[str, Any]:
             raise InputError(f"{name}: {what} `{key}` {verb} {number}; it must be {span}")
     limits = {"default": int(param.default), "least": param.least, "most": param.most}
     return field | limits | {"choices": []}
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**63
