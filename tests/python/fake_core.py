@@ -138,8 +138,8 @@ def explain(
     against: str | None = None,
     on: tuple[str, int | None] | None = None,
 ) -> str:
-    name = name.removeprefix("design:")
-    if name in DESIGNS:
+    kind, _, name = name.rpartition(":")
+    if kind in ("", "design") and name in DESIGNS:
         return json.dumps(
             {
                 "kind": "design",
@@ -172,7 +172,7 @@ def explain(
                 "cores": 8,
             }
         )
-    if name == "order:hops":
+    if (kind, name) == ("order", "hops"):
         rules = [
             {"name": "fence_waits", "doc": "A fence waits.", "needless": []},
             {
@@ -213,7 +213,7 @@ def explain(
                 "cores": 8,
             }
         )
-    if name == "logcache":
+    if kind == "" and name == "logcache":
         params = [
             ("variant", "cached+clwb", ["cached", "cached+clwb", "movnti4", "movdir64b"]),
             ("entries_per_fence", "1", ["1", "8"]),
@@ -227,11 +227,11 @@ def explain(
             {"name": n, "value": d, "default": d, "choices": c, "doc": ""} for n, d, c in params
         ]
         return json.dumps({"kind": "workload", "name": name, "summary": "A log.", "params": named})
-    if name.removeprefix("workload:") in WORKLOADS:
+    if kind in ("", "workload") and name in WORKLOADS:
         return json.dumps({"kind": "workload", "name": name, "params": []})
-    if name.removeprefix("machine:") in MACHINES:
+    if kind in ("", "machine") and name in MACHINES:
         return json.dumps(fake_machine.explained(name, settings, against))
-    raise InputError(f"unknown name `{name}`; there are: silo, native")
+    raise InputError(f"unknown {kind or 'name'} `{name}`; there are: silo, native")
 
 
 def battery(designs: list[str], machine: str, cores: int | None, settings: list) -> str:

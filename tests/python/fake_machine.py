@@ -27,7 +27,6 @@ RECOVERY = {
 
 def explained(name: str, settings: Any, against: str | None) -> dict[str, Any]:  # noqa: ANN401
     """Return the rows of a machine, with what is set, or those in which two differ."""
-    name = name.removeprefix("machine:")
     if against is not None:
         two = {"left": "64", "left_source": "Silo, Table II", "right": "4"}
         row = {"section": "controller", "key": "wpq", "doc": ROW["doc"].strip(), **two}

@@ -218,7 +218,7 @@ def test_any_encoding_will_do(
     assert f"machine silo {dot} window core" in shown
     assert f"native{dagger}  undo@x86" in shown
     assert f"this CPU{double}" in shown
-    assert f"unknown name `{letters}`" in complaints
+    assert f"unknown machine `{letters}`" in complaints
 
 
 def test_findings_come_with_the_command_that_repeats_them(command: Command) -> None:
@@ -399,7 +399,7 @@ BAD = {
         ["native", "loging"],
         "has no `loging`; type `indelible native logging`",
     ),
-    "against": (["native", "logging", "--against", "silly"], "unknown name `machine:silly`"),
+    "against": (["native", "logging", "--against", "silly"], "unknown machine `silly`"),
     "entries": (["native", "logging", "--entries", "x"], "`x` is not a whole number from 1"),
     "native_plot": (
         ["native", "logging", "--plot", "x.gif"],

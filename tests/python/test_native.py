@@ -98,7 +98,7 @@ def test_what_cannot_be_simulated_is_refused_before_anything_is_measured(
     command: Command, fake: ModuleType
 ) -> None:
     for words, sentence in (
-        (["--against", "silly"], "unknown name `machine:silly`"),
+        (["--against", "silly"], "unknown machine `silly`"),
         (["--against", "tiny", "--values", "rand"], "simulates only values of xorshift"),
         (["--against", "tiny", "--fences", "lock"], "simulates only the fences sfence and none"),
     ):

@@ -373,7 +373,7 @@ def test_how_long_a_run_is_is_told_if_it_matters(fake: ModuleType) -> None:
         (["--by", "1"], "argument --by: `1` is not a whole number from 2 to 1000"),
         (["--metric", "speed"], "unknown metric `speed`"),
         (["--designs", "sillo"], "unknown design `sillo`"),
-        (["--machine", "none"], "unknown name `machine:none`"),
+        (["--machine", "none"], "unknown machine `none`"),
         (["--plot", "why.txt"], "--plot why.txt: the name of a figure must end in one of .png"),
         (["--replay", "/no/trace"], "--replay /no/trace: no such file or directory"),
     ],
