@@ -173,3 +173,21 @@ def test_the_power_is_cut_between_stores_of_which_something_survives(
     )
     crash = indelible.crash(path, "hash", cores=1, txs=30, set={"design.hides": hides}, lives=1)
     assert (crash.failed, crash.passed) == (fails, not fails), str(crash)
+
+
+@pytest.mark.parametrize("model", ["window", "inorder"])
+def test_a_load_that_is_woken_leaves_the_commit_before_it_waiting(write: Write, model: str) -> None:
+    path = write(
+        "durability = 'none'\n"
+        "def load(self, load, below):\n"
+        "    below.at(load.at + 2, ('load', load.core))\n"
+        "    return WAIT\n"
+        "def commit(self, tx, below):\n"
+        "    below.at(tx.at + 500, ('commit', tx.core))\n"
+        "    return WAIT\n"
+        "def event(self, at, event, below):\n"
+        "    what, core = event\n"
+        "    (below.wake_load if what == 'load' else below.wake)(core, at)\n"
+    )
+    found = indelible.run(path, "hash", "tiny", cores=1, txs=30, set={"core.model": model})
+    assert found.commit_latency_cycles["p50"] >= 500
