@@ -483,6 +483,7 @@ def trace(text: str, control: Control) -> tuple[str, bytes]:
     row = json.loads(run(json.dumps(request["run"]), control))
     answer = {
         "run": row,
+        "error": None,
         "frequency": 2_000_000_000,
         "started": 100,
         "from": 0,

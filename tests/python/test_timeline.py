@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 import indelible
-from conftest import needs_core
+from conftest import Write, needs_core
 from indelible.cli import main, parser
 from indelible.text.timeline import listed, summary
 
@@ -270,3 +270,48 @@ def test_a_window_says_where_it_ends_and_how_it_is_read(fake: ModuleType) -> Non
     assert "touched no line at all, in this window" in said(events=[], touched=nothing)
     both = {kind: ["0x40", "0x7f"] for kind in nothing}
     assert "of persistent memory, and between 0x40 and" in said(events=[], touched=both)
+
+
+@pytest.mark.parametrize(
+    ("hook", "told"),
+    [
+        ("return WAIT if self.is_late else None", "deadlock: core 0's `store` answered WAIT"),
+        ("assert not self.is_late, 'late'", "in store: AssertionError: late"),
+    ],
+)
+@pytest.mark.parametrize("late", [4, 60])
+def test_what_led_to_a_failure_is_shown(
+    write: Write,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    hook: str,
+    told: str,
+    late: int,
+) -> None:
+    """A failure in the warm-up has no window, so its last part is shown."""
+    body = (
+        "durability = 'none'\nstores = 0\n"
+        f"@property\ndef is_late(self):\n    self.stores += 1\n    return self.stores > {late}\n"
+        f"def store(self, store, below):\n    {hook}\n"
+    )
+    path, out = write(body), tmp_path / "late.pftrace"
+    words = f"trace --design {path} --workload sps --cores 1 --txs 40 --out {out}".split()
+    assert main([*words, "--list"]) == 2
+    shown = capsys.readouterr()
+    assert told in shown.err
+    assert shown.err.count("\n") == 1
+    assert "failed: the run did not come to its end" in shown.out
+    assert ("it failed in the warm-up" in shown.out) == (late == 4)
+    assert " store 0x" in shown.out
+    assert out.stat().st_size > 0
+    assert main([*words, "--json"]) == 2
+    answer = json.loads(capsys.readouterr().out)
+    assert told in answer["error"]
+    stores = [event for event in answer["events"] if event["what"].startswith("store 0x")]
+    assert 0 < len(stores) <= late + 1
+    again = indelible.trace(path, "sps", cores=1, txs=40)
+    assert told in " ".join(str(again).split())
+    if late == 60:
+        # Of a part that the run did not come to there is nothing to show.
+        with pytest.raises(indelible.InputError, match=re.escape(told)):
+            indelible.trace(path, "sps", cores=1, txs=40, start="1s")

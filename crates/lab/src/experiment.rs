@@ -7,7 +7,7 @@ use designs::Order;
 use model::crash::Campaign;
 use model::engine::{Control, Outcome, Run};
 use model::report::Transactions;
-use model::timeline::Asked;
+use model::timeline::Wanted;
 use serde_json::Value;
 
 use crate::error::InputError;
@@ -41,11 +41,11 @@ pub fn check(spec: &str) -> Result<(), InputError> {
 
 /// What a run records beside what it counts.
 #[derive(Default)]
-pub struct Recording {
+pub struct Recording<'a> {
     /// Ordering points and epochs.
     pub epochs: bool,
     /// A part of its timeline.
-    pub timeline: Option<Asked>,
+    pub timeline: Option<Wanted<'a>>,
     /// The campaign whose first life the run is, without power failures.
     pub crashes: Option<Campaign>,
 }
@@ -78,7 +78,7 @@ impl Made {
 /// On a defect of the simulator or of a design.
 pub fn make(
     resolved: &Resolved,
-    recording: Recording,
+    recording: Recording<'_>,
     control: &Control,
 ) -> Result<Made, InputError> {
     let Recording { epochs, timeline, crashes } = recording;

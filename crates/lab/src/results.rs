@@ -35,6 +35,22 @@ fn identity(resolved: &Resolved) -> String {
     machines::fingerprint(&text)
 }
 
+/// What identifies a run that failed: it counted nothing that says anything.
+pub fn unfinished(resolved: &Resolved) -> Value {
+    json!({
+        "design": resolved.design.card.name,
+        "workload": resolved.workload_name,
+        "machine": resolved.machine.name,
+        "cores": resolved.cores,
+        "seed": resolved.seed,
+        "version": crate::version(),
+        "domain": resolved.machine.config.controller.domain.name(),
+        "durability": resolved.design.card.durability.name(),
+        "notes": resolved.notes,
+        "cancelled": false,
+    })
+}
+
 /// The row of a run.
 pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
     let report = &outcome.report;
@@ -311,7 +327,7 @@ mod tests {
     }
 
     fn row_of(resolved: &Resolved, report: Report) -> Value {
-        let outcome = Outcome { report, crashes: None, timeline: None };
+        let outcome = Outcome { report, crashes: None };
         row(resolved, &outcome, HostTime { seconds: 0.5, cpu: 0.25 })
     }
 

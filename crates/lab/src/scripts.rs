@@ -45,6 +45,20 @@ pub fn or_raised<T>(run: impl FnOnce() -> T) -> Result<Result<T, String>, InputE
     }
 }
 
+/// Returns what a run answers, where an error that a script raised in it is one like others. What
+/// was left half done must not be used again.
+///
+/// # Errors
+/// Those of the run, and what the script raised.
+pub fn caught<T>(run: impl FnOnce() -> Result<T, InputError>) -> Result<T, InputError> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
+        match payload.downcast::<Raised>() {
+            Ok(raised) => Err(InputError::new(raised.text)),
+            Err(payload) => resume_unwind(payload),
+        }
+    })
+}
+
 /// How the text of a violation begins that is an error of a script.
 pub const RAISES: &str = "raises: ";
 

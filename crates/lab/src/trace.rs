@@ -1,5 +1,6 @@
 //! The timeline of a part of a run, by name: a trace for Perfetto, and the same as rows.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -9,17 +10,19 @@ use model::device::Use;
 use model::engine::Control;
 use model::meters::{Class, Stall};
 use model::recorder::{SPANS_MAX, Span};
-use model::timeline::{Asked, Awaits, Fetch, Happening, Recorded};
+use model::timeline::{Asked, Awaits, Fetch, Happening, Recorded, Wanted};
 use model::units::{CoreId, Line, Word};
 use model::workload::Flush;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::InputError;
-use crate::experiment::{Recording, make};
+use crate::experiment::{Made, Recording, make};
 use crate::lives::no_event;
 use crate::perfetto::{self, Counter};
 use crate::quantity;
+use crate::results;
+use crate::scripts;
 use crate::spec::{Resolved, Spec, Usual};
 
 /// What is asked for.
@@ -79,6 +82,7 @@ pub enum Arg {
 }
 
 /// Runs an experiment and records a part of it: the answer as JSON, and the trace for Perfetto.
+/// Of a run that fails, the answer has what was recorded of that part, and the error.
 ///
 /// # Errors
 /// A sentence that says what is unknown or impossible.
@@ -86,50 +90,48 @@ pub enum Arg {
 /// # Panics
 /// On a defect of the simulator or of a design.
 pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), InputError> {
-    let request: Request = serde_json::from_str(request).map_err(InputError::not_understood)?;
-    let spec = request.run.checked()?;
+    let mut request: Request = serde_json::from_str(request).map_err(InputError::not_understood)?;
+    request.run = request.run.checked()?;
+    let spec = &request.run;
     let usual = if request.event.is_some() { Usual::CAMPAIGN } else { Usual::RUN };
-    let resolved = spec.resolve(usual)?;
-    let config = &resolved.machine.config;
+    let mut resolved = spec.resolve(usual)?;
+    let config = &resolved.machine.config.clone();
     let length = cycles(&request.length, "for", config)?;
     if length == 0 {
         return Err(InputError::new("for is 0 cycles; it must be a time such as 20us"));
     }
     let line = request.address.as_deref().map(line_of).transpose()?;
-    let recording = match request.event {
-        Some(event) => Recording {
-            epochs: spec.epochs,
-            timeline: Some(Asked::Until { point: event, length }),
-            crashes: Some(counting(resolved.seed)),
-        },
-        None => {
-            let after = cycles(&request.from, "from", config)?;
-            let timeline = Some(Asked::From { after, length });
-            Recording { epochs: spec.epochs, timeline, crashes: None }
+    let mut part = match request.event {
+        Some(event) => Asked::Until { point: event, length },
+        None => Asked::From { after: cycles(&request.from, "from", config)?, length },
+    };
+    let (mut recorded, mut made) = record(&resolved, part, spec.epochs, control);
+    let is_in_warmup = recorded.as_ref().is_some_and(|recorded| recorded.window.is_empty());
+    if made.is_err() && is_in_warmup && resolved.warmup > 0 {
+        let warmup = std::mem::take(&mut resolved.warmup);
+        resolved.txs += warmup;
+        let told = "it failed in the warm-up, whose last part is shown; cycle 0 is its beginning";
+        resolved.notes.push(told.into());
+        part = Asked::Last { length };
+        (recorded, made) = record(&resolved, part, spec.epochs, control);
+    }
+    let (recorded, made) = match (recorded, made) {
+        (Some(recorded), Err(error)) if recorded.has_reached(part) => (recorded, Err(error)),
+        (_, Err(error)) => return Err(error),
+        (recorded, Ok(made)) => {
+            let recorded = recorded.expect("a timeline was asked for");
+            has_window(&recorded, &made, &request, config)?;
+            (recorded, Ok(made))
         }
     };
-    let mut made = make(&resolved, recording, control)?;
-    let recorded = made.outcome.timeline.take().expect("a timeline was asked for");
     if let Some(holds) = recorded.holds {
-        return Err(too_long(&request.length, holds, config));
-    }
-    if let Some(event) = request.event
-        && recorded.cut.is_none()
-        && !made.outcome.report.cancelled
-    {
-        let points = made.outcome.crashes.as_ref().map_or(0, |crashes| crashes.passed);
-        return Err(no_event(event, points));
+        return Err(match made {
+            Err(error) => error,
+            Ok(_) => too_long(&request.length, holds, config),
+        });
     }
     let since = |cycle: u64| cycle.saturating_sub(recorded.started);
     let frequency = config.core.frequency;
-    let cancelled = made.outcome.report.cancelled;
-    if recorded.window.start >= recorded.ended && !cancelled {
-        return Err(InputError::new(format!(
-            "the run ends {} after measuring begins, and from is {}; lower it, or raise txs",
-            quantity::print(picoseconds(since(recorded.ended), frequency), Unit::Time),
-            request.from
-        )));
-    }
     let window = since(recorded.window.start)..since(recorded.window.end.min(recorded.ended));
     let mut shown = show(&recorded, &resolved);
     let touched = touched(&shown);
@@ -138,8 +140,13 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
         shown.retain(|event| event.group == POWER || event.touches(line));
     }
     let trace = perfetto::encode(&shown, &counters, frequency);
+    let (run, error) = match made {
+        Ok(made) => (made.row(spec, &resolved), None),
+        Err(error) => (results::unfinished(&resolved), Some(error.text)),
+    };
     let answer = json!({
-        "run": made.row(&spec, &resolved),
+        "run": run,
+        "error": error,
         "frequency": frequency,
         "started": recorded.started,
         "from": window.start,
@@ -151,6 +158,50 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
         "events": shown.iter().map(row).collect::<Vec<_>>(),
     });
     Ok((answer.to_string(), trace))
+}
+
+/// Makes a run and records a part of it, which there is of a run that fails, too.
+fn record(
+    resolved: &Resolved,
+    part: Asked,
+    epochs: bool,
+    control: &Control,
+) -> (Option<Recorded>, Result<Made, InputError>) {
+    let kept = RefCell::new(None);
+    let ends_at_cut = matches!(part, Asked::Until { .. });
+    let recording = Recording {
+        epochs,
+        timeline: Some(Wanted { part, kept: &kept }),
+        crashes: ends_at_cut.then(|| counting(resolved.seed)),
+    };
+    let made = scripts::caught(|| make(resolved, recording, control));
+    (kept.take(), made)
+}
+
+/// Refuses a window that a run which has ended well has not come to.
+fn has_window(
+    recorded: &Recorded,
+    made: &Made,
+    request: &Request,
+    config: &Config,
+) -> Result<(), InputError> {
+    let cancelled = made.outcome.report.cancelled;
+    if let Some(event) = request.event
+        && recorded.cut.is_none()
+        && !cancelled
+    {
+        let points = made.outcome.crashes.as_ref().map_or(0, |crashes| crashes.passed);
+        return Err(no_event(event, points));
+    }
+    if recorded.window.start >= recorded.ended && !cancelled {
+        let ended = recorded.ended.saturating_sub(recorded.started);
+        return Err(InputError::new(format!(
+            "the run ends {} after measuring begins, and from is {}; lower it, or raise txs",
+            quantity::print(picoseconds(ended, config.core.frequency), Unit::Time),
+            request.from
+        )));
+    }
+    Ok(())
 }
 
 /// The first and the last byte of the lines that events touch, in each memory; null if they touch

@@ -2,6 +2,7 @@
 //! behind goes on next.
 
 use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +20,7 @@ use crate::image::{Image, PowerLoss, Remains};
 use crate::machine::{CutBefore, Machine};
 use crate::oracle::Oracle;
 use crate::report::Report;
-use crate::timeline::{Asked, Recorded};
+use crate::timeline::Wanted;
 use crate::units::{CoreId, Line, Word};
 use crate::workload::{Overwritten, Pm, Port, Program, Step, Stop, Workload};
 
@@ -74,7 +75,7 @@ pub struct Run<'a> {
     /// Whether ordering points and epochs are counted.
     pub epochs: bool,
     /// The part of the run that is recorded, if any is.
-    pub timeline: Option<Asked>,
+    pub timeline: Option<Wanted<'a>>,
     /// Whether the power is cut, and where.
     pub campaign: Option<Campaign>,
     /// What the machine boots from, if it is not new.
@@ -127,8 +128,6 @@ pub struct Outcome {
     pub report: Report,
     /// What the crash campaign found, if there was one.
     pub crashes: Option<Crashes>,
-    /// The timeline that was recorded, if one was asked for.
-    pub timeline: Option<Recorded>,
 }
 
 /// Why a run could not be made.
@@ -264,8 +263,8 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
         let window = machine.below.shape.config.cycles(epochs::WINDOW_PS);
         machine.epochs = Some(Box::new(Epochs::new(run.cores, window)));
     }
-    if let Some(asked) = run.timeline {
-        machine.record_timeline(asked);
+    if let Some(wanted) = run.timeline {
+        machine.record_timeline(wanted.part);
     }
     let shared = Shared(Rc::new(UnsafeCell::new(machine)));
     let count = Count { warmup: run.warmup, transactions: run.transactions };
@@ -280,13 +279,31 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
         let watch = Watch { control: run.control, started: Rc::clone(&run.started) };
         threads.push((stands.thread)(shared.clone(), core, program, count, watch)?);
     }
-    let cancelled = schedule(&shared, &mut threads)?;
+    to_its_end(&shared, threads, run.timeline)
+}
+
+/// Resumes cores until the run ends, and puts its timeline where it is wanted, also if the run ends
+/// badly.
+fn to_its_end<D: Design>(
+    shared: &Shared<D>,
+    mut threads: Vec<Thread>,
+    timeline: Option<Wanted<'_>>,
+) -> Result<Outcome, Failure> {
+    // Of a machine whose design raised an error in the middle of something nothing is used but the
+    // timeline.
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        let cancelled = schedule(shared, &mut threads)?;
+        threads.clear();
+        Ok::<Report, Failure>(shared.machine().report(cancelled))
+    }));
     drop(threads);
     let machine = shared.machine();
-    let report = machine.report(cancelled);
+    if let Some(wanted) = timeline {
+        *wanted.kept.borrow_mut() = machine.take_timeline();
+    }
+    let report = ended.unwrap_or_else(|raised| resume_unwind(raised))?;
     let crashes = machine.probe.take().map(|probe| probe.finish());
-    let timeline = machine.take_timeline();
-    Ok(Outcome { report, crashes, timeline })
+    Ok(Outcome { report, crashes })
 }
 
 /// Switches a machine on again with the image that recovery left.

@@ -1,5 +1,6 @@
 //! The timeline of a part of a run: what happened in it, and when.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::device::{Use, Write};
@@ -15,6 +16,11 @@ pub enum Asked {
     From {
         /// When it begins, in cycles after measuring does.
         after: u64,
+        /// How many cycles it lasts.
+        length: u64,
+    },
+    /// A window that ends with the run.
+    Last {
         /// How many cycles it lasts.
         length: u64,
     },
@@ -110,6 +116,15 @@ pub struct Queued {
     pub first: Option<u64>,
 }
 
+/// A request for a timeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The part of the run.
+    pub part: Asked,
+    /// Where the timeline is put when the run ends, also if it ends badly.
+    pub kept: &'a RefCell<Option<Recorded>>,
+}
+
 /// A timeline under way.
 #[derive(Clone, Debug)]
 pub struct Timeline {
@@ -144,6 +159,19 @@ pub struct Recorded {
     pub holds: Option<u64>,
 }
 
+impl Recorded {
+    /// Whether the run came to the part that was asked for: if that ends with a power failure, to
+    /// its end.
+    pub fn has_reached(&self, part: Asked) -> bool {
+        match part {
+            Asked::From { .. } | Asked::Last { .. } => {
+                !self.window.is_empty() && self.window.start < self.ended
+            }
+            Asked::Until { .. } => self.cut.is_some(),
+        }
+    }
+}
+
 impl Timeline {
     /// Makes a timeline that begins when measuring does.
     pub fn new(asked: Asked, cores: u8, controllers: usize, slots: usize) -> Timeline {
@@ -167,7 +195,9 @@ impl Timeline {
                 let from = at.0.saturating_add(after);
                 Part { window: from..from.saturating_add(length), keeps: u64::MAX }
             }
-            Asked::Until { length, .. } => Part { window: at.0..u64::MAX, keeps: length },
+            Asked::Last { length } | Asked::Until { length, .. } => {
+                Part { window: at.0..u64::MAX, keeps: length }
+            }
         };
         self.recorder.open(&part);
         self.window = part.window.clone();
@@ -274,6 +304,11 @@ impl Timeline {
         let mut all = self.recorder.take();
         all.join(others);
         let Record { mut spans, holds } = all;
+        if let Asked::Last { length } = self.asked
+            && !self.window.is_empty()
+        {
+            self.window.start = now.0.saturating_sub(length).max(self.started);
+        }
         let Range { start, end } = self.window;
         spans.retain(|span| span.from < end && span.until >= start);
         spans.sort_by_key(|span| span.from);

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 import indelible
-from indelible.cli import complain, options, outputs
+from indelible.cli import BAD_INPUT, complain, options, outputs
 from indelible.errors import InputError
 from indelible.experiment import CRASH_MACHINE, MACHINE, TIMELINE_LENGTH, TIMELINE_START
 from indelible.results.timeline import Timeline
@@ -107,6 +107,9 @@ def call(args: argparse.Namespace) -> int:
             options.show(timeline_text.listed(answer, whole=not sys.stdout.isatty()))
         else:
             options.show(timeline_text.summary(answer, path))
+        if answer.error is not None:
+            complain(f"error: {answer.error}")
+            return BAD_INPUT
         return 0
 
     shared = ("start", "length", "event", "address", "without", "cores")

@@ -16,7 +16,8 @@ from indelible.results import Answer
 class Timeline(Answer):
     """A part of a run: `timeline.events` are rows, `timeline.trace` is for ui.perfetto.dev.
 
-    Times are cycles since measuring began; `frequency` is the number of cycles in a second.
+    Times are cycles since measuring began; `frequency` is the number of cycles in a second. Of a
+    run that failed, `error` says why, and the events are those up to then.
     """
 
     data: Mapping[str, Any]
@@ -55,4 +56,4 @@ class Timeline(Answer):
     def __str__(self) -> str:
         from indelible.text import timeline as timeline_text
 
-        return timeline_text.listed(self)
+        return timeline_text.shown(self)

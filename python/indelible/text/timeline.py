@@ -26,6 +26,14 @@ def summary(answer: Timeline, path: str | None, width: int | None = None) -> str
     return "\n".join(lines)
 
 
+def shown(answer: Timeline, width: int | None = None) -> str:
+    """Return the events, and why the run failed, if it did."""
+    lines = [listed(answer, width)]
+    if answer.error is not None:
+        lines += ["", text.paragraph("error", answer.error, width or text.terminal_width())]
+    return "\n".join(lines)
+
+
 def listed(answer: Timeline, width: int | None = None, *, whole: bool = False) -> str:
     """Return the events, one after the other; if `whole`, each in a single line of any length."""
     width = width or text.terminal_width()
@@ -61,6 +69,8 @@ def _window(answer: Timeline, width: int) -> list[str]:
     lines = [text.paragraph("window", told, width)]
     if answer.interrupted:
         lines.insert(0, "interrupted: the rest of the run is missing")
+    if answer.error is not None:
+        lines.insert(0, "failed: the run did not come to its end")
     if address is not None and all(event["where"] == POWER for event in data["events"]):
         lines += [text.paragraph("touched", _touched(data["touched"]), width)]
     lines += [text.paragraph("note", note, width) for note in data["run"]["notes"]]
