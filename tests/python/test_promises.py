@@ -7,6 +7,7 @@ import pytest
 import indelible
 from conftest import Write, needs_core
 from indelible import design
+from indelible.results.crash import failed_points
 
 pytestmark = needs_core
 
@@ -89,6 +90,11 @@ def test_what_was_announced_too_early_is_shown_in_a_timeline() -> None:
         indelible.trace(Early, *asked, event=100_000, txs=30)
     sampled = indelible.crash(Early, *asked, txs=30, points=40)
     assert sampled.data["crash_points"] == crash.data["crash_points"]
+    # An event at which the design is convicted is one that was tried, whether power is cut or not.
+    for campaign in (crash, sampled, indelible.crash(Early, *asked, txs=30, points=2)):
+        events = {row["event"] for row in campaign.violations}
+        assert len(events) == failed_points(campaign.data)
+        assert len(events) <= campaign.data["points"]
 
 
 def test_who_takes_what_is_evicted_and_announces_nothing_is_not_called_crash_safe(

@@ -121,6 +121,8 @@ pub struct Probe {
     /// Set by a caller that wants no more of the campaign.
     cancelled: Arc<AtomicBool>,
     next: usize,
+    /// The last crash point that is counted among [`Crashes::points`].
+    counted: u64,
     /// The number of the image of the present crash point that is being looked at.
     order: u64,
     /// The writes that have arrived early in that image.
@@ -187,6 +189,7 @@ impl Probe {
             firmware,
             cancelled,
             next: 0,
+            counted: 0,
             order: 0,
             early: Vec::new(),
             found: Crashes::default(),
@@ -313,10 +316,15 @@ impl Probe {
         if let Err(text) = announced
             && !matches!(self.campaign.points, Points::Count)
         {
-            // No image shows this violation. It is told of the crash point that follows at once.
+            // No image shows this violation. It is told of the crash point that follows at once,
+            // and convicts the design there whether the power is cut or not.
+            let point = self.found.passed + 1;
             self.order = 0;
             self.early.clear();
-            self.report_of(self.found.passed + 1, at, None, text, None);
+            if !self.is_done() {
+                self.count(point);
+            }
+            self.report_of(point, at, None, text, None);
         }
     }
 
@@ -325,10 +333,7 @@ impl Probe {
         if !self.comes_to_cut() {
             return;
         }
-        self.found.points += 1;
-        if self.found.points == 1 {
-            self.found.saved.budget(&*self.firmware);
-        }
+        self.count(self.found.passed);
         let short = self.found.saved.short;
         self.ask();
         let seed = mix(self.campaign.seed ^ self.found.passed);
@@ -379,6 +384,17 @@ impl Probe {
             && let Err(text) = self.keeper.keep(chosen, order, &image, &*self.firmware)
         {
             self.report(at, None, text, None);
+        }
+    }
+
+    /// Counts a crash point that is tried, once.
+    fn count(&mut self, point: u64) {
+        if self.counted < point {
+            self.counted = point;
+            self.found.points += 1;
+        }
+        if self.found.points == 1 {
+            self.found.saved.budget(&*self.firmware);
         }
     }
 

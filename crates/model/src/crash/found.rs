@@ -11,7 +11,8 @@ use crate::oracle::{Left, Promises, Violation};
 pub struct Crashes {
     /// Crash points of the run, whether the power was cut there or not.
     pub passed: u64,
-    /// Power failures.
+    /// Crash points that were tried: power failures, and announcements that came too early where
+    /// the power was not cut.
     pub points: u64,
     /// Power failures during recovery.
     pub nested_points: u64,

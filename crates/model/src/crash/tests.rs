@@ -350,6 +350,24 @@ fn a_campaign_finds_so_much_and_no_more() {
     assert_eq!(probe.found.violations.len(), 2);
 }
 
+/// What was announced too early convicts the point behind it, where the power may not be cut.
+#[test]
+fn a_point_with_a_violation_is_one_that_was_tried() {
+    let durable = Contents::new(0, 4096).expect("room");
+    let mut probe = of_transactions::<CAREFUL>(1, false);
+    probe.campaign.points = Points::These(vec![1, 3]);
+    let cut = |_: &mut Saved, _: u64, _: Arrivals<'_>| Ok(Image::over(&durable));
+    for point in 1..=4 {
+        // Twice at the second and at the third point, where the power is cut, too.
+        for _ in 0..2 * u64::from(point == 2 || point == 3) {
+            probe.announced(Cycle(point), CoreId(0), TxId(point), &durable);
+        }
+        probe.pass(Cycle(point), &cut);
+    }
+    let points: Vec<u64> = probe.found.violations.iter().map(|found| found.point).collect();
+    assert_eq!((points, probe.found.points), (vec![2, 2, 3, 3], 3));
+}
+
 #[test]
 fn recovery_is_interrupted_at_each_of_its_writes() {
     let mut config = Config::default();
