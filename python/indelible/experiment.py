@@ -233,7 +233,11 @@ class Campaign:
         return " ".join(words)
 
     def trial(self, row: Mapping[str, Any]) -> Campaign:
-        """Return the campaign of one trial, of a mutant or of the unchanged design."""
+        """Return the campaign of one trial, of a mutant or of the unchanged design.
+
+        A trial in which the design is wrong with the mutant's rule, too (`intact`), is shown with
+        it.
+        """
         asked = self.experiment
         caught_in = replace(
             asked,
@@ -245,7 +249,7 @@ class Campaign:
             script=asked.script if row["workload"] == asked.workload else None,
         )
         check = self.check if row["workload"] == asked.workload else None
-        rule = row.get("rule", self.without)
+        rule = self.without if "intact" in row else row.get("rule", self.without)
         return Campaign(
             caught_in, nested=row["nested"], without=rule, lives=row["lives"], check=check
         )

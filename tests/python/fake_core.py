@@ -461,7 +461,7 @@ def crash(text: str, control: Control) -> str:
         }
         answer["mutants"] = [
             _mutant("log_first", own | {"refused": "a transaction does not fit the log"}),
-            _mutant("flush_bit", None if spec["design"] == "redo@x86" else hard),
+            _mutant("flush_bit", hard, is_intact=spec["design"] != "redo@x86"),
         ]
         answer["needless_rules"] = [
             {"rule": "truncate_late", "why": "a log that is never cut off is only longer"}
@@ -469,10 +469,9 @@ def crash(text: str, control: Control) -> str:
     return json.dumps(answer)
 
 
-def _mutant(rule: str, caught_in: dict[str, Any] | None) -> dict[str, Any]:
-    row = {"rule": rule, "doc": f" About {rule}.", "caught": caught_in is not None}
-    if caught_in is None:
-        return row | {"intact": "the intact design fails, too"}
+def _mutant(rule: str, caught_in: dict[str, Any], is_intact: bool = True) -> dict[str, Any]:
+    row = {"rule": rule, "doc": f" About {rule}.", "caught": is_intact}
+    row |= {} if is_intact else {"intact": "the intact design fails, too"}
     caught_at = {"lives": 2, "life": 1, "event": 412, "text": "atomicity: torn", "history": []}
     return row | caught_in | caught_at
 

@@ -155,9 +155,20 @@ def test_what_a_rule_raised_is_told_unless_it_was_caught() -> None:
     assert "1 of 2 caught" in shown
     assert ("! two: KeyError: 'two'" in shown, "KeyError: 'one'" in shown) == (True, False)
     # It says itself why it was not caught, as a design does that fails with the rule, too.
-    for known in ({"raises": "KeyError"}, {"intact": "it fails, too"}):
+    wrong = {"intact": "it fails, too", "replay": "again", **in_run}
+    for known in ({"raises": "KeyError"}, wrong):
         assert crash_text.MISSED not in said(mutants=[rule("two", **known)])
         assert crash_text.MISSED in said(mutants=[rule("two", **known), rule("three")])
+
+
+def test_where_the_design_is_wrong_with_a_rule_the_run_is_told() -> None:
+    in_run = {"workload": "scribble", "cores": 3, "txs": 20, "seed": 7, "life": 1, "event": 4}
+    wrong = {"intact": "durability: a word is old", "replay": "indelible crash --seed 7", **in_run}
+    shown = said(mutants=[rule("one", **wrong), rule("two", **wrong)])
+    assert "one WRONG WITH IT scribble 3 20 7 1 4 " in shown
+    assert "! one: with the rule, too: durability: a word is old" in shown
+    assert shown.count("wrong in indelible crash --seed 7") == 1
+    assert "see one" not in shown
 
 
 #: What came of trials of which each went well.

@@ -251,7 +251,7 @@ def test_exit_codes_of_crash(command: Command) -> None:
     assert command("crash", "--design", "leaky", "--workload", "btree")[0] == 1
     uncaught = ["crash", "--design", "redo@x86", "--workload", "btree", "--mutants"]
     code, shown, _ = command(*uncaught)
-    assert (code, "NOT CAUGHT" in shown) == (1, True)
+    assert (code, "WRONG WITH IT" in shown) == (1, True)
 
 
 def test_litmus_tests_are_files_or_those_that_there_are(

@@ -48,10 +48,10 @@ def test_verdicts_have_colours_on_a_terminal_alone(
         monkeypatch.setenv("NO_COLOR", variable)
     coloured = is_terminal and not variable
     red, green, off = ("\33[1;31m", "\33[32m", "\33[0m") if coloured else ("", "", "")
-    options.show("FAIL 3/12,400, ok 400, token, FAIL: none, NOT CAUGHT WRONG")
+    options.show("FAIL 3/12,400, ok 400, token, FAIL: none, NOT CAUGHT WRONG, WRONG WITH IT")
     assert capsys.readouterr().out == (
         f"{red}FAIL 3/12,400{off}, {green}ok{off} 400, token, {red}FAIL{off}: none,"
-        f" {red}NOT CAUGHT{off} {red}WRONG{off}\n"
+        f" {red}NOT CAUGHT{off} {red}WRONG{off}, {red}WRONG WITH IT{off}\n"
     )
 
 

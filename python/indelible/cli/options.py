@@ -339,7 +339,7 @@ def show(text: str) -> None:
     """Print text, in colour on a terminal, and in ASCII if the stream has only that."""
     text = letters.fitted(text, sys.stdout)
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-        failed = r"\bFAIL\b( [\d,/]*\d)?|NOT CAUGHT|\bWRONG\b"
+        failed = r"\bFAIL\b( [\d,/]*\d)?|NOT CAUGHT|\bWRONG( WITH IT)?\b"
         text = re.sub(failed, "\033[1;31m\\g<0>\033[0m", text)
         text = re.sub(r"\bok\b", "\033[32m\\g<0>\033[0m", text)
     print(text)

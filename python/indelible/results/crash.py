@@ -39,7 +39,7 @@ class Crash(Answer):
         ]
         if "mutants" in data:
             data["mutants"] = [
-                row | {"replay": campaign.trial(row).command()} if row["caught"] else row
+                row | {"replay": campaign.trial(row).command()} if "event" in row else row
                 for row in (row | {"doc": row["doc"].strip()} for row in data["mutants"])
             ]
         if wrong := (data.get("trials") or {}).get("wrong"):

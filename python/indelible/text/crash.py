@@ -379,6 +379,9 @@ def _trials(row: Mapping[str, Any], width: int) -> list[str]:
 #: The words for a mutant's result; after an interruption some results are unknown.
 CAUGHT = {True: "caught", False: "NOT CAUGHT", None: "not tried"}
 
+#: The words for a mutant in whose run the design is wrong with the rule, too.
+WRONG = "WRONG WITH IT"
+
 #: The advice on mutants that were not caught.
 MISSED = (
     "NOT CAUGHT: nothing broke without the rule in any run that was tried. Either the design does "
@@ -395,7 +398,7 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
     table = [
         [
             mutant["rule"],
-            CAUGHT[mutant["caught"]],
+            WRONG if "intact" in mutant else CAUGHT[mutant["caught"]],
             word(mutant.get("workload")),
             *(word(mutant.get(name)) for name in ("cores", "txs", "seed", "life", "event")),
         ]
@@ -418,6 +421,8 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
         lines.append(footnote("!", MISSED, width))
     for rule in row.get("needless_rules") or []:
         lines.append(footnote("*", f"{rule['rule']} is not looked for: {rule['why']}", width))
+    wrong = dict.fromkeys(mutant["replay"] for mutant in mutants if "intact" in mutant)
+    lines += [command("wrong in", replay, width) for replay in wrong]
     if caught:
         lines.append(command("see one", caught[0]["replay"], width))
     return "\n".join(lines)

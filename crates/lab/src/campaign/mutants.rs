@@ -26,7 +26,8 @@ enum Intact {
     Right,
     /// The design says that the run does not fit it, which is no violation.
     Refused(String),
-    Wrong(String),
+    /// What is wrong, after these earlier power failures.
+    Wrong(Vec<Cut>, Violation),
 }
 
 impl Intact {
@@ -35,7 +36,7 @@ impl Intact {
             Err(error) if error.cause == Cause::Host => return Err(error),
             Err(error) => Intact::Refused(error.text),
             Ok(found) => match found.violations().next() {
-                Some((_, own)) => Intact::Wrong(own.text.clone()),
+                Some((cuts, own)) => Intact::Wrong(cuts.to_vec(), own.clone()),
                 None => Intact::Right,
             },
         })
@@ -206,8 +207,9 @@ impl Search<'_> {
             }
             Intact::Right => (),
             Intact::Refused(text) => row["refused"] = text.clone().into(),
-            Intact::Wrong(text) => {
-                row["intact"] = text.clone().into();
+            Intact::Wrong(cuts, own) => {
+                row["intact"] = own.text.clone().into();
+                tell(row, trial, &on, cuts, own);
                 return Ok(Shown::Enough);
             }
         }

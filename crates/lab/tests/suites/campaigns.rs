@@ -285,6 +285,10 @@ fn a_mutant_is_caught_only_where_the_same_run_with_the_rule_is_right() {
     let [one, two] = [0, 1].map(|row| &answer["mutants"][row]);
     assert_eq!((&one["caught"], one.get("intact")), (&json!(true), None), "{one}");
     assert_eq!((&two["caught"], &two["intact"]), (&json!(false), &json!("with it, too")), "{two}");
+    // The run is told in which the design itself is wrong.
+    assert_eq!((&two["seed"], &two["event"], &two["life"]), (&json!(3), &json!(7), &json!(1)));
+    assert_eq!((&two["workload"], &two["text"]), (&json!("scribble"), &two["intact"]), "{two}");
+    assert!(two["cores"].is_u64() && two["txs"].is_u64() && two["settings"].is_object(), "{two}");
 }
 
 /// A log that is too small says so with its rule, and is written over without it, which shows.
