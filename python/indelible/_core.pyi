@@ -308,5 +308,8 @@ def plain(spec: str) -> str:
 def native_logging(request: str, control: Control) -> str:
     """Measure the loops of a log on this computer's processor."""
 
+def note_asked(is_asked: bool) -> None:
+    """Note that a design was set up without one of its rules, or that a hook asked for it."""
+
 def fail(message: str) -> None:
     """Panic with a message, so that the tests see what a user would see."""

@@ -550,7 +550,27 @@ def setup(
     """Return the setup of a design: its parameters, its rules and the machine."""
     params = {key: _value(param, settings.get(key)) for key, param in design.params.items()}
     rules = {rule: rule != without for rule in design.rules}
-    return Setup(Values(**params), Values(**rules), Shape(**shape))
+    obeyed = Values if without not in rules else _noting(without)
+    return Setup(Values(**params), obeyed(**rules), Shape(**shape))
+
+
+@cache
+def _noting(rule: str) -> type[Values]:
+    """Return a class of rules that tells the simulator when a hook asks for this one."""
+
+    class Noting(Values):
+        def __init__(self, **rules: bool) -> None:
+            super().__init__(**rules)
+            core.note_asked(is_asked=False)
+
+        def __getattribute__(self, name: str) -> Any:  # noqa: ANN401
+            # Whoever takes the names and values of all rules has this one, too.
+            if name in (rule, "__dict__"):
+                core.note_asked(is_asked=True)
+                object.__setattr__(self, "__class__", Values)
+            return Values.__getattribute__(self, name)
+
+    return Noting
 
 
 def _value(param: Param, said: int | None) -> int | str:

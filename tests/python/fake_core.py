@@ -596,5 +596,9 @@ def _native_row(
     }
 
 
+def note_asked(is_asked: bool) -> None:
+    asked.append(("note_asked", is_asked))
+
+
 def fail(message: str) -> None:
     raise InternalError(message)

@@ -156,7 +156,7 @@ def test_what_a_rule_raised_is_told_unless_it_was_caught() -> None:
     assert ("! two: KeyError: 'two'" in shown, "KeyError: 'one'" in shown) == (True, False)
     # It says itself why it was not caught, as a design does that fails with the rule, too.
     wrong = {"intact": "it fails, too", "replay": "again", **in_run}
-    for known in ({"raises": "KeyError"}, wrong):
+    for known in ({"raises": "KeyError"}, wrong, {"unasked": 40}):
         assert crash_text.MISSED not in said(mutants=[rule("two", **known)])
         assert crash_text.MISSED in said(mutants=[rule("two", **known), rule("three")])
 
@@ -169,6 +169,12 @@ def test_where_the_design_is_wrong_with_a_rule_the_run_is_told() -> None:
     assert "! one: with the rule, too: durability: a word is old" in shown
     assert shown.count("wrong in indelible crash --seed 7") == 1
     assert "see one" not in shown
+
+
+def test_a_rule_that_no_hook_asked_for_is_told() -> None:
+    told = "! one: no hook asked for the rule in the 40 runs without it"
+    assert told in said(mutants=[rule("one", unasked=40)])
+    assert "in the 1 run without it" in said(mutants=[rule("one", unasked=1)])
 
 
 #: What came of trials of which each went well.

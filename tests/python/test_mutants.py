@@ -6,13 +6,18 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import indelible
+from conftest import needs_core
 from indelible.experiment import Campaign, Experiment, Script
 from indelible.results.crash import failed_points
 from indelible.text import crash as crash_text
+
+if TYPE_CHECKING:
+    from indelible.design import Image, Setup
 
 CRASH = ["crash", "--design", "silo", "--workload", "btree", "--mutants"]
 
@@ -207,3 +212,38 @@ def test_one_rule_is_looked_for(
         assert fake.asked[-1][1]["mutants"] == asked
     one = Campaign(Experiment("silo", "btree"), mutants=one)
     assert one.command().endswith("--mutants log_first")
+
+
+def of_two_rules(mutants: str, asks: Callable[[Any], bool]) -> dict[str, Any]:
+    """Return the row of a rule of a design whose recovery `asks` for the one and not the other."""
+    from indelible.templates.design import Template
+
+    class Both(Template):
+        rules = Template.rules | {"read": "Recovery is called.", "never_read": "Nobody asks."}
+
+        @classmethod
+        def recover(cls, image: Image, setup: Setup) -> None:
+            if asks(setup.rules):
+                super().recover(image, setup)
+
+    asked = {"cores": 2, "txs": 20, "lives": 1, "nested": False}
+    crash = indelible.crash(Both, "scribble", **asked, mutants=mutants)
+    (row,) = crash.mutants
+    told = f"! {mutants}: no hook asked for the rule in the 40 runs without it"
+    assert (told in " ".join(str(crash).split())) == ("unasked" in row)
+    return row
+
+
+@needs_core
+def test_a_rule_that_no_hook_asks_for_is_found_early() -> None:
+    row = of_two_rules("never_read", lambda rules: rules.read)
+    assert (row["caught"], row["unasked"]) == (False, 40)
+
+
+@needs_core
+@pytest.mark.parametrize(
+    "asks", [lambda rules: rules.read, lambda rules: vars(rules)["read"]], ids=["name", "all"]
+)
+def test_a_rule_that_a_hook_asks_for_in_any_way_is_caught(asks: Callable[[Any], bool]) -> None:
+    row = of_two_rules("read", asks)
+    assert (row["caught"], row.get("unasked")) == (True, None)

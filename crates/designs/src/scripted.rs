@@ -6,6 +6,7 @@
 //! and has no library; it does not translate, and the runtime revokes aborted transactions. A
 //! script that says what order of stores it promises is ordering hardware, for [`ordering`].
 
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -102,6 +103,23 @@ pub struct Given<'a> {
     pub without: Option<&'a str>,
     /// The machine.
     pub shape: &'a Shape,
+}
+
+thread_local! {
+    /// Whether a hook has asked for the rule that is switched off, since [`take_asked`]: nothing if
+    /// no script was set up without one of its rules.
+    static ASKED: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+/// Notes that a script was set up without one of its rules, or that a hook has asked for that rule.
+pub fn note_asked(is_asked: bool) {
+    ASKED.set(ASKED.get().max(Some(is_asked)));
+}
+
+/// Returns whether hooks that ran on this thread since the last call asked for the rule that was
+/// switched off: nothing if no script was set up without one of its rules.
+pub fn take_asked() -> Option<bool> {
+    ASKED.take()
 }
 
 /// What the registry is told of a script.

@@ -179,6 +179,12 @@ fn plain(py: Python<'_>, spec: &str) -> PyResult<String> {
     answer(py, || lab::plain(spec))
 }
 
+/// Notes that a design was set up without one of its rules, or that a hook has asked for it.
+#[pyfunction]
+fn note_asked(is_asked: bool) {
+    lab::scripts::scripted::note_asked(is_asked);
+}
+
 /// Panics with a message, so that the tests of the package see what a user would see.
 #[pyfunction]
 fn fail(py: Python<'_>, message: &str) -> PyResult<()> {
@@ -207,5 +213,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(litmus, module)?)?;
     module.add_function(wrap_pyfunction!(plain, module)?)?;
     module.add_function(wrap_pyfunction!(native::native_logging, module)?)?;
+    module.add_function(wrap_pyfunction!(note_asked, module)?)?;
     module.add_function(wrap_pyfunction!(fail, module)?)
 }

@@ -390,6 +390,10 @@ MISSED = (
 )
 
 
+#: The keys of a mutant that say why it was not caught.
+EXPLAINED = {"intact", "raises", "unasked"}
+
+
 def _mutants(row: Mapping[str, Any], width: int) -> str:
     """Return which mutants were caught, and the command that shows the first of them."""
     mutants = row["mutants"]
@@ -412,12 +416,14 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
             lines.append(
                 footnote("!", f"{mutant['rule']}: with the rule, too: {mutant['intact']}", width)
             )
+        if "unasked" in mutant:
+            lines.append(footnote("!", _unasked(mutant), width))
         if "raises" in mutant and not mutant["caught"]:
             lines.append(footnote("!", f"{mutant['rule']}: {mutant['raises']}", width))
         if "refused" in mutant:
             refused = f"{mutant['rule']}: with the rule that run is refused: {mutant['refused']}"
             lines.append(footnote("*", refused, width))
-    if any(m["caught"] is False and not {"intact", "raises"} & m.keys() for m in mutants):
+    if any(m["caught"] is False and not EXPLAINED & m.keys() for m in mutants):
         lines.append(footnote("!", MISSED, width))
     for rule in row.get("needless_rules") or []:
         lines.append(footnote("*", f"{rule['rule']} is not looked for: {rule['why']}", width))
@@ -426,6 +432,12 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
     if caught:
         lines.append(command("see one", caught[0]["replay"], width))
     return "\n".join(lines)
+
+
+def _unasked(mutant: Mapping[str, Any]) -> str:
+    """Return that no hook asked for a rule, so that nothing can depend on it."""
+    runs = plural(mutant["unasked"], "run")
+    return f"{mutant['rule']}: no hook asked for the rule in the {runs} without it"
 
 
 def _caught(mutants: Sequence[Mapping[str, Any]]) -> str:

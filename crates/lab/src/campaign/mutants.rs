@@ -21,6 +21,10 @@ use crate::spec::{Resolved, Spec};
 /// (ours: a script that raises in so many raises in nearly all).
 const RAISED_MAX: u64 = 20;
 
+/// The number of trials in which no hook of a script asks for the rule, after which the search for
+/// it ends (ours: machines and small structures have come in all their combinations by then).
+const UNASKED_MAX: u64 = 40;
+
 /// What a trial shows with every rule switched on.
 enum Intact {
     Right,
@@ -131,7 +135,8 @@ impl Search<'_> {
         let control = self.control;
         *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
-        let (mut raised, is_cancelled) = (0, || control.cancelled.load(Ordering::Relaxed));
+        let (mut raised, mut unasked) = (0, Some(0));
+        let is_cancelled = || control.cancelled.load(Ordering::Relaxed);
         let trials = trials_for(rule, self.spec, self.resolved);
         let (count, mut told) = (trials.len() as u64, 0);
         let mut tell = |until: u64| {
@@ -144,13 +149,26 @@ impl Search<'_> {
                 row["caught"] = Value::Null;
                 break;
             }
-            match self.without(rule, trial, &mut row)? {
+            scripts::scripted::take_asked();
+            let shown = self.without(rule, trial, &mut row)?;
+            unasked = match scripts::scripted::take_asked() {
+                Some(false) => unasked.map(|runs| runs + 1),
+                Some(true) => None,
+                None => unasked,
+            };
+            match shown {
                 // A trial that was cut short has shown nothing.
                 Shown::Nothing | Shown::Raised if is_cancelled() => row["caught"] = Value::Null,
-                Shown::Nothing => (),
+                Shown::Nothing if unasked < Some(UNASKED_MAX) => (),
                 Shown::Raised if raised + 1 < RAISED_MAX => raised += 1,
-                Shown::Raised | Shown::Enough => break,
+                Shown::Nothing | Shown::Raised | Shown::Enough => break,
             }
+        }
+        if let Some(runs @ 1..) = unasked
+            && row["caught"] == false
+            && !["intact", "raises"].iter().any(|why| row.get(why).is_some())
+        {
+            row["unasked"] = runs.into();
         }
         tell(self.share);
         Ok(row)

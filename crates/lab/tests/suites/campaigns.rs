@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use designs::scripted::Raised;
+use designs::scripted::{Raised, note_asked};
 use designs::template::Template;
 use designs::{Entry, Order};
 use lab::Control;
@@ -289,6 +289,23 @@ fn a_mutant_is_caught_only_where_the_same_run_with_the_rule_is_right() {
     assert_eq!((&two["seed"], &two["event"], &two["life"]), (&json!(3), &json!(7), &json!(1)));
     assert_eq!((&two["workload"], &two["text"]), (&json!("scribble"), &two["intact"]), "{two}");
     assert!(two["cores"].is_u64() && two["txs"].is_u64() && two["settings"].is_object(), "{two}");
+}
+
+/// A rule that no hook of a script asks for is not looked for in every run that there is.
+#[test]
+fn a_rule_that_no_hook_asks_for_is_told_after_a_few_runs() {
+    puppet("unasked", |order| {
+        if let Some(rule) = order.without {
+            note_asked(false);
+            // The second rule is asked for in one run.
+            note_asked(rule == "two" && seed(&order) == 9);
+        }
+        changed(order, |_| ())
+    });
+    let answer = crash("unasked scribble cores=1 txs=2 mutants=true");
+    let [one, two] = [0, 1].map(|row| &answer["mutants"][row]);
+    assert_eq!((&one["caught"], &one["unasked"]), (&json!(false), &json!(40)), "{one}");
+    assert_eq!((&two["caught"], two.get("unasked")), (&json!(false), None), "{two}");
 }
 
 /// A log that is too small says so with its rule, and is written over without it, which shows.
