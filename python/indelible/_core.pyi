@@ -95,6 +95,14 @@ class Below:
     def at(self, at: int, event: object) -> None:
         """Have `event` called at a cycle: work that nobody waits for."""
 
+    def message(self, at: int, event: object, *, line: int | None = None) -> None:
+        """Send a message to a controller: `event` is called when a controller looks at it.
+
+        That is when it would look at a write that is sent at `at`, and later with
+        `controller.arrival_jitter`, so that messages overtake each other. A message that brings a
+        `line` stays in order with the writes of that line.
+        """
+
     def wake(self, core: int, at: int) -> None:
         """Let a core go on at a cycle that a hook answered `WAIT`: one wake for each answer."""
 

@@ -160,6 +160,21 @@ impl<E: Copy> Below<E> {
         self.memory.send_direct(at, write, notify, &mut self.agenda);
     }
 
+    /// Sends a message of the design's own past the caches: the event is due when a controller
+    /// looks at it, as it would look at a write that is sent at `at`. Jitter makes the way of each
+    /// message longer, so that messages overtake each other; the number tells this one from others
+    /// that are sent before the next write.
+    pub fn message(&mut self, at: Cycle, number: u64, event: E) {
+        self.at(self.memory.comes(at + self.shape.path, number), event);
+    }
+
+    /// Sends a message ([`Below::message`]) with a line that leaves the caches. The message stays
+    /// in order with the line's writes; when it has come, the design calls [`Memory::came`].
+    pub fn message_with(&mut self, at: Cycle, line: Line, event: E) {
+        let at = self.memory.on_the_way(at + self.shape.path, line);
+        self.at(at, event);
+    }
+
     /// Gives a write to its controller now if it has room, and says whether it had; only from
     /// [`event`](crate::design::Design::event).
     pub fn give_if_room(&mut self, at: Cycle, write: &Write) -> bool {

@@ -21,8 +21,8 @@ impl Lad {
         thread.unacknowledged += u64::from(counted);
         let entry = Entry { line, core, serial: thread.serial, data: below.line(line) };
         let index = self.messages.insert(Message { entry, counted });
-        let arrives = below.memory.on_the_way(at + below.shape.walk, line);
-        below.at(arrives, LadEvent::Arrive(index));
+        let walk = below.shape.walk - below.shape.path;
+        below.message_with(at + walk, line, LadEvent::Arrive(index));
     }
 
     /// Sends a line of a running transaction that left the first level. On its way it brings the
@@ -78,11 +78,9 @@ impl Lad {
         self.counts.anew += u64::from(thread.serial < serial);
         (thread.stored, thread.preparing) = (false, false);
         thread.untold += self.queues.len() as u64;
-        let frontend = below.shape.config.cycles(below.shape.config.controller.frontend);
         for controller in 0..below.shape.controllers {
-            let longer = below.memory.longer(controller as u64);
-            let arrives = thread.ready + below.shape.path + frontend + longer;
-            below.at(arrives, LadEvent::Commit(core, controller, serial));
+            let commit = LadEvent::Commit(core, controller, serial);
+            below.message(thread.ready, u64::from(controller), commit);
         }
         if !self.rules.acknowledge_after_record {
             below.wake(core, thread.ready);

@@ -17,14 +17,15 @@ impl<E: Copy> Memory<E> {
     /// Returns when a controller looks at a design's own message with a line that leaves the
     /// caches, if the message would be there at `at`. An earlier write of the line comes before it,
     /// and a later one after it. When the message has come, the design calls [`Memory::came`].
-    pub fn on_the_way(&mut self, at: Cycle, line: Line) -> Cycle {
+    pub(crate) fn on_the_way(&mut self, at: Cycle, line: Line) -> Cycle {
         let at = self.follow(at, line);
         self.sent += 1;
         at + self.frontend
     }
 
-    /// Notes that a message with the line has come ([`Memory::on_the_way`]): if it was the last one
-    /// on the way, the line's arrival is forgotten.
+    /// Notes that a design's message with the line has come
+    /// ([`message_with`](crate::design::Below::message_with)): if it was the last one on the way,
+    /// the line's arrival is forgotten.
     pub fn came(&mut self, at: Cycle, line: Line) {
         if let Entry::Occupied(mut last) = self.arrivals.entry(line)
             && last.get().at + self.frontend == at
@@ -48,8 +49,14 @@ impl<E: Copy> Memory<E> {
         last.at
     }
 
+    /// Returns when a controller looks at a design's own message that has no line, if the message
+    /// would be there at `at`. Its number tells it from others that are sent before the next write.
+    pub(crate) fn comes(&self, at: Cycle, number: u64) -> Cycle {
+        at + self.frontend + self.longer(number)
+    }
+
     /// Returns by how many cycles jitter delays the next message, which is about `what`.
-    pub fn longer(&self, what: u64) -> u64 {
+    fn longer(&self, what: u64) -> u64 {
         if self.jitter == 0 { 0 } else { mix(self.sent ^ what << 32) % (self.jitter + 1) }
     }
 }

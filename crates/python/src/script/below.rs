@@ -37,7 +37,16 @@ pub(super) struct PyBelow {
     drained: AtomicU64,
     /// The cycle from which on what the hook is about happens.
     from: AtomicU64,
-    events: Mutex<Slab<Py<PyAny>>>,
+    /// How many messages the design has sent.
+    messages: AtomicU64,
+    events: Mutex<Slab<Entered>>,
+}
+
+/// An event that the design entered.
+struct Entered {
+    event: Py<PyAny>,
+    /// The line that the design's own message brings, if the event is that it comes.
+    line: Option<Line>,
 }
 
 /// A cycle that no time reaches (ours: what is added to it overflows nothing).
@@ -94,13 +103,17 @@ impl PyBelow {
         self.of.get("below")
     }
 
-    fn events(&self) -> MutexGuard<'_, Slab<Py<PyAny>>> {
+    fn events(&self) -> MutexGuard<'_, Slab<Entered>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the token that stands for an event until the event is due.
     fn token(&self, event: Py<PyAny>) -> Token {
-        Token(self.events().insert(event))
+        self.token_with(event, None)
+    }
+
+    fn token_with(&self, event: Py<PyAny>, line: Option<Line>) -> Token {
+        Token(self.events().insert(Entered { event, line }))
     }
 
     /// The part that is told: the design, unless it has nothing to tell itself.
@@ -115,14 +128,15 @@ impl PyBelow {
         tell.map_or(Notify::Nobody, |tell| self.notify(tell))
     }
 
-    /// Takes the event that a token stands for and that is due.
-    pub(super) fn take(&self, token: Token) -> Py<PyAny> {
-        self.events().remove(token.0)
+    /// Takes the event that a token stands for and that is due, and the line that came with it.
+    pub(super) fn take(&self, token: Token) -> (Py<PyAny>, Option<Line>) {
+        let Entered { event, line } = self.events().remove(token.0);
+        (event, line)
     }
 
     /// Returns the event that a token stands for.
     pub(super) fn look(&self, py: Python<'_>, token: Token) -> Py<PyAny> {
-        self.events()[token.0].clone_ref(py)
+        self.events()[token.0].event.clone_ref(py)
     }
 
     /// Returns a core of the machine, or refuses one that the machine does not have.
@@ -247,6 +261,25 @@ impl PyBelow {
     fn at(&self, at: u64, event: Py<PyAny>) -> PyResult<()> {
         let at = self.time(at, Way::Nothing)?;
         self.changed()?.at(at, self.token(event));
+        Ok(())
+    }
+
+    /// Sends a message of the design's own to a controller: `event` is called when the controller
+    /// looks at it, as it would look at a write that is sent at `at` (`shape.path` cycles later and
+    /// the front end). `controller.arrival_jitter` makes its way longer, as it does that of writes,
+    /// so that messages overtake each other. With the address of a `line` that the message brings,
+    /// the message stays in order with the writes of that line.
+    #[pyo3(signature = (at, event, *, line = None))]
+    fn message(&self, at: u64, event: Py<PyAny>, line: Option<u64>) -> PyResult<()> {
+        let whole = |address| self.line_of(address).and(super::image::line(address));
+        let line = line.map(whole).transpose()?;
+        let at = self.time(at, Way::Path)?;
+        let below = self.changed()?;
+        let token = self.token_with(event, line);
+        match line {
+            Some(line) => below.message_with(at, line, token),
+            None => below.message(at, self.messages.fetch_add(1, Ordering::Relaxed), token),
+        }
         Ok(())
     }
 

@@ -342,7 +342,10 @@ impl Hooks for PyHooks {
 
     fn event(&mut self, at: Cycle, event: Token, below: &mut Below) {
         Python::attach(|py| {
-            let event = self.below.get().take(event);
+            let (event, line) = self.below.get().take(event);
+            if let Some(line) = line {
+                below.memory.came(at, line);
+            }
             self.below.get().is_about(at);
             if !self.has.event {
                 self.refuse(&format!("{} is due, but there is no hook `event`", event.bind(py)));
