@@ -164,12 +164,41 @@ class Shape:
     #: Where the log of each core begins, and how many bytes it has.
     logs: tuple[int, ...]
     log_bytes: int
+    #: Memory is spread over the controllers every `interleave` bytes.
     controllers: int
+    interleave: int
     #: The time from a core to a controller past the caches, and that through all their levels.
     path: int
     walk: int
+    #: The time from one controller to another; 0 if there is one.
+    hop: int
+    #: Cycles of a core in a second.
+    frequency: int
+    #: The lines that one core's first and second level hold, and the last level, which all share.
+    l1d_lines: int
+    l2_lines: int
+    llc_lines: int
     #: Whether the contents of the caches survive a power failure.
     caches_survive: bool
+
+    def cycles(self, nanoseconds: float) -> int:
+        """Return a time as whole cycles, as the machine takes its own times.
+
+        To the nearest cycle, and 0 only if the time is 0.
+        """
+        if nanoseconds < 0:
+            raise ValueError(f"a time must not be negative, as {nanoseconds} ns")
+        picoseconds = round(nanoseconds * 1000)
+        cycles = (picoseconds * self.frequency + 10**12 // 2) // 10**12
+        return max(cycles, 1) if nanoseconds else 0
+
+    def controller_of(self, address: int) -> int:
+        """Return which controller an address belongs to, from 0 on."""
+        if not 0 <= address < self.capacity:
+            raise ValueError(
+                f"{address:#x} is outside of persistent memory, which ends at {self.capacity:#x}"
+            )
+        return address // self.interleave % self.controllers
 
 
 class Values(SimpleNamespace):

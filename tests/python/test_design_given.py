@@ -1,4 +1,4 @@
-"""What designs in Python are given of a machine: messages of their own."""
+"""What designs in Python are given of a machine: messages of their own, and its shape."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from indelible.design import (
     Gasp,
     Image,
     Setup,
+    Shape,
     Store,
     Structure,
     Tx,
@@ -166,3 +167,64 @@ def test_a_message_with_a_line_stays_in_order_with_its_writes() -> None:
 def test_a_message_that_cannot_be_is_refused(write: Write, call: str, told: str) -> None:
     path = write(f"def commit(self, tx, below): {call}\ndef event(self, at, event, below): pass")
     assert told in refused(lambda: indelible.run(path, "array", txs=40))
+
+
+# The shape of the machine.
+
+
+def shape_of(machine: str, **set: object) -> Shape:
+    """Return what a design is told of a machine, wherever it is told."""
+    shapes: list[Shape] = []
+
+    class Told(Design):
+        def __init__(self, setup: Setup) -> None:
+            shapes.append(setup.shape)
+
+        @classmethod
+        def hardware(cls, setup: Setup) -> Iterable[Structure]:
+            shapes.append(setup.shape)
+            return [Structure("bit of a line", 1, setup.shape.l1d_lines * setup.shape.cores)]
+
+    indelible.run(Told, "array", machine, cores=2, txs=1, set=set)
+    assert len(shapes) > 1
+    assert all(shape == shapes[0] for shape in shapes)
+    return shapes[0]
+
+
+def test_a_time_in_nanoseconds_has_the_cycles_that_the_machine_takes_for_it() -> None:
+    for clock in ("2GHz", "3.3GHz", "100MHz"):
+        for way in (0, 0.2, 1, 13.7, 26, 1000):
+            set = {"core.clk_domain": clock, "controller.noc_latency": f"{way}ns"}
+            shape = shape_of("tiny", **set, **{"controller.link_latency": "0ns"})
+            assert shape.cycles(way) == shape.path, (clock, way)
+    assert shape.frequency == 100_000_000
+    with pytest.raises(ValueError, match="a time must not be negative, as -1 ns"):
+        shape.cycles(-1)
+
+
+def test_a_design_knows_how_many_lines_caches_hold() -> None:
+    sizes = {"l1d.size": "4KiB", "l2.size": "16KiB", "llc.size": "64KiB"}
+    shape = shape_of("silo", **sizes)
+    assert (shape.l1d_lines, shape.l2_lines, shape.llc_lines) == (64, 256, 1024)
+
+
+def test_a_design_knows_where_addresses_belong_before_it_has_a_machine_below() -> None:
+    for count in (1, 2, 4):
+        asked = {"controller.count": count, "controller.intlv_size": "256B"}
+        shape = shape_of("silo", **asked)
+        assert (shape.controllers, shape.interleave) == (count, 256)
+        assert shape.hop == (0 if count == 1 else shape.path)
+        found: list[tuple[int, int]] = []
+
+        def look(design: Design, tx: Tx, below: Below, found: list = found) -> None:
+            last = design.shape.capacity - 1
+            for address in (*range(0, 4096, 40), *design.shape.logs, last):
+                pair = below.controller_of(address), design.shape.controller_of(address)
+                found.append(pair)
+
+        run(sent(look, []), **asked)
+        assert all(below == shape for below, shape in found)
+        assert {below for below, _ in found} == {*range(count)}
+        for address in (-1, shape.capacity):
+            with pytest.raises(ValueError, match="outside of persistent memory"):
+                shape.controller_of(address)

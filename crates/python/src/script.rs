@@ -22,7 +22,7 @@ use lab::scripts::scripted::{self, About, Given, Hooks, Instructions, Script, de
 use model::design::{Card, Durability, Granularity, KeptBy, Location, Model, Needs, Structure};
 use model::image::{Image, PowerLoss};
 use model::params::Field;
-use model::units::CoreId;
+use model::units::{CoreId, LINE_BYTES};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -310,7 +310,14 @@ impl PyScript {
         machine.set_item("controllers", shape.controllers)?;
         machine.set_item("path", shape.path)?;
         machine.set_item("walk", shape.walk)?;
+        machine.set_item("hop", shape.hop())?;
         machine.set_item("caches_survive", shape.caches_survive())?;
+        let config = &shape.config;
+        machine.set_item("interleave", config.controller.interleave)?;
+        machine.set_item("frequency", config.core.frequency)?;
+        machine.set_item("l1d_lines", config.l1d.size / LINE_BYTES)?;
+        machine.set_item("l2_lines", config.l2.size / LINE_BYTES)?;
+        machine.set_item("llc_lines", config.llc.size / LINE_BYTES)?;
         let scripts = package(py).scripts.bind(py);
         scripts.call_method1("setup", (&self.class, settings, given.without, machine))
     }
