@@ -153,6 +153,8 @@ class Below:
     ) -> None:
         """Send a line, or the bytes of it that `mask` selects.
 
+        With `direct` it is at its controller at `at`, where it may overtake an earlier write of the
+        line.
         What has `waited` at its controller until a cycle does not take the path again.
         """
 

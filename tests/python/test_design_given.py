@@ -169,6 +169,27 @@ def test_a_message_that_cannot_be_is_refused(write: Write, call: str, told: str)
     assert told in refused(lambda: indelible.run(path, "array", txs=40))
 
 
+# What docs/design.md says that a design cannot be.
+
+
+def test_a_direct_write_overtakes_an_earlier_one_of_its_line() -> None:
+    def both(design: Design, tx: Tx, below: Below) -> None:
+        line, at = design.shape.logs[0], max(tx.at, tx.stored)
+        below.send(at, line, bytes(LINE), tell="sent")
+        below.send(at + 1, line, bytes(LINE), tell="direct", direct=True)
+
+    told: list[tuple] = []
+    run(sent(both, told))
+    assert [event for _, event in told] == ["direct", "sent"] * 60
+
+
+@pytest.mark.parametrize("hook", ["fill", "transfer"])
+def test_a_line_does_not_wait_on_its_way_to_a_core(write: Write, hook: str) -> None:
+    path = write(f"def {hook}(self, line, below): return WAIT")
+    told = refused(lambda: indelible.run(path, "scribble", "tiny", cores=2, txs=40))
+    assert f"`{hook}` answered Answer.WAIT, which is not a cycle" in told
+
+
 # The shape of the machine.
 
 
