@@ -122,7 +122,7 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ),
         (
             "def store(self, store, below): return 'x'",
-            "d.py: `store` answered x, which is not a cycle",
+            "d.py: `store` answered 'x', which is not a cycle",
         ),
         ("def commit(self, tx, below): return -1", "`commit` answered -1, which is not a cycle"),
         ("def commit(self, tx, below): return tx.at - 1", "answered the earlier cycle"),

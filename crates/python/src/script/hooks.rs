@@ -13,7 +13,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyString};
 
 use super::below::{self, PyArrived, PyBelow};
 use super::{PyScript, arguments, image, interned, or_lost, or_raise, package};
@@ -193,10 +193,15 @@ impl PyHooks {
                 asked.0,
                 answers(hook, asked)
             )),
-            _ => self.refuse(&format!(
-                "`{hook}` answered {answer}, which is not a cycle: {}",
-                answers(hook, asked)
-            )),
+            _ => {
+                // Without its quotes, a text could be taken for an answer that there is.
+                let quoted = answer.cast::<PyString>().ok().and_then(|text| text.repr().ok());
+                let said = quoted.as_ref().map_or(answer.as_any(), |text| text.as_any());
+                self.refuse(&format!(
+                    "`{hook}` answered {said}, which is not a cycle: {}",
+                    answers(hook, asked)
+                ))
+            }
         }
     }
 
@@ -236,8 +241,13 @@ impl PyHooks {
         let counts = self.design.bind(py).call_method0("counters")?;
         let mut found = Vec::new();
         for pair in counts.call_method0("items")?.try_iter()? {
-            let (name, count): (String, u64) = pair?.extract()?;
+            let (name, count): (String, Bound<'_, PyAny>) = pair?.extract()?;
             let name = interned(&name);
+            let count: u64 = count.extract().map_err(|_| {
+                PyValueError::new_err(format!(
+                    "counter `{name}` is {count}; it must be a whole number from 0 up"
+                ))
+            })?;
             let before = self.counted.borrow_mut().insert(name, count).unwrap_or(0);
             if count < before {
                 return Err(PyValueError::new_err(format!(
