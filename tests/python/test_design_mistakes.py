@@ -172,7 +172,10 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "unknown kind of write `x`; there are: data, log, ",
         ),
         ("def store(self, store, below): return WAIT", "core 0's `store` answered WAIT at"),
-        ("def counters(self): return {'x': 0.5}", "d.py: `counters`: TypeError: "),
+        (
+            "def counters(self): return {'x': 0.5}",
+            "counter `x` is 0.5; it must be a whole number from",
+        ),
         ("def hardware(): return ()", "d.py: `hardware`: TypeError: "),
         ("hardware = lambda setup: [3]", "it must return a list of `Structure`, not of 3"),
         (
