@@ -8,6 +8,7 @@ import platform
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -158,6 +159,14 @@ def start(*words: str) -> subprocess.Popen[str]:
         text=True,
         preexec_fn=heed_interrupts,
     )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something is so that will be, unless the test is to fail."""
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def refused(ask: Callable[[], object]) -> str:

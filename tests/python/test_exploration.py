@@ -11,13 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import indelible
-from conftest import HERE, heed_interrupts, needs_core
+from conftest import HERE, heed_interrupts, needs_core, until
 from indelible import extension, pool
 from indelible.bundles import OF_THE_HOST, without
 from indelible.cli import main
@@ -440,14 +440,6 @@ def pids(name: str) -> list[str]:
             told = dict(line.split(":\t", 1) for line in path.read_text().splitlines()[:3])
             found += [path.parent.name] if told["Name"] == name and told["State"][0] != "Z" else []
     return found
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something is so that will be, unless the test is to fail."""
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_ctrl_c_leaves_whole_seeds_and_no_program(build: Build) -> None:

@@ -6,14 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import indelible
-from conftest import heed_interrupts, needs_core
+from conftest import heed_interrupts, needs_core, until
 from indelible import processes
 from recorded import Build, needs_recorder
 
@@ -37,14 +35,6 @@ def alive() -> list[str]:
             # It is gone by now, or another's.
             continue
     return found
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something is so that will be, unless the test is to fail."""
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def ended(words: list[str], ends: signal.Signals) -> subprocess.Popen[bytes]:

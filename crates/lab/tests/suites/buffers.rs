@@ -136,21 +136,23 @@ fn a_fence_waits_for_volatile_memory_beside_a_persist_buffer() {
     }
 }
 
+/// The time for which a fence waits that comes long after stores to so many lines.
+fn fence_waits(line: &str, lines: u64) -> u64 {
+    let outcome = on(line, move |pm| {
+        (0..lines).for_each(|line| pm.store(at(line, 0), 1));
+        pm.work(100_000);
+        pm.durable();
+        Ok(())
+    });
+    outcome.report.cores.stalls[Stall::Fence as usize]
+}
+
 /// A fence has the entries of HOPS's buffer sent, one a cycle.
 #[test]
 fn a_persist_buffer_sends_an_entry_a_cycle_when_it_is_asked_to() {
-    let waits = |lines: u64| {
-        let line = "undo@hops scribble cores=1 machine=silo design.drain=lazy \
-                    design.interval=1000000 design.entries=64 design.threshold=64";
-        let outcome = on(line, move |pm| {
-            (0..lines).for_each(|line| pm.store(at(line, 0), 1));
-            pm.work(100_000);
-            pm.durable();
-            Ok(())
-        });
-        outcome.report.cores.stalls[Stall::Fence as usize]
-    };
-    assert_eq!(waits(31) - waits(1), 30);
+    let line = "undo@hops scribble cores=1 machine=silo design.drain=lazy \
+                design.interval=1000000 design.entries=64 design.threshold=64";
+    assert_eq!(fence_waits(line, 31) - fence_waits(line, 1), 30);
 }
 
 /// BBB's buffer drains an entry a cycle, also when several stores a cycle come to it: of stores for
@@ -319,13 +321,7 @@ fn entries_pass_the_front_end_before_the_ordered_queue() {
         let line = format!(
             "undo@dpo scribble cores=1 machine=silo controller.static_frontend_latency={ns}ns"
         );
-        let outcome = on(&line, |pm| {
-            pm.store(at(0, 0), 1);
-            pm.work(100_000);
-            pm.durable();
-            Ok(())
-        });
-        outcome.report.cores.stalls[Stall::Fence as usize]
+        fence_waits(&line, 1)
     };
     // 100 ns are 200 cycles.
     assert_eq!(waits(200) - waits(100), 200);
