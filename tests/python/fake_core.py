@@ -8,6 +8,7 @@ from typing import Any
 
 import fake_litmus
 import fake_machine
+import fake_native
 import fake_usage
 
 try:
@@ -547,7 +548,7 @@ def native_logging(text: str, control: Control) -> str:
                 "instructions": {"clwb": True, "movdir64b": False},
                 "huge_pages": 1.0,
             },
-            "rows": [_native_row(request, *cell) for cell in cells],
+            "rows": [fake_native.row(request, *cell) for cell in cells],
             "skipped": [
                 {
                     "variant": "movdir64b",
@@ -559,41 +560,6 @@ def native_logging(text: str, control: Control) -> str:
             "cancelled": control.cancelled,
         }
     )
-
-
-def _native_row(
-    request: dict[str, Any], variant: str, entries: int, fence: str, value: str
-) -> dict[str, Any]:
-    durable = variant != "cached" and fence != "none"
-    cycles = 9.0 + (80.0 if value == "rand" else 0.0) + (800.0 / entries if durable else 0.0)
-    unsupported = dict.fromkeys(
-        ("llc_loads_per_entry", "llc_misses_per_entry", "llc_miss_rate"), "unsupported"
-    )
-    return {
-        "variant": variant,
-        "entries_per_fence": entries,
-        "fence": fence,
-        "value": value,
-        "log": "linear",
-        "logging": "redo",
-        "array_writes": "cached",
-        "array_bytes": 8 << 20,
-        "threads": request.get("threads", [1])[0],
-        "guarantee": "durable (ADR)" if durable else "nothing",
-        "cycles_per_entry": cycles,
-        "min": cycles - 1,
-        "cv": 0.031,
-        "ns_per_entry": cycles / 2,
-        "runs": 20,
-        "entries_per_run": 4096,
-        "reread_cycles_per_line": 5.0,
-        "steal_percent": 0.4,
-        "interrupted_percent": 12.0,
-        "modelled_llc_miss_rate": 0.0,
-        "modelled_llc_miss_rate_8mib": 1.0 if variant.startswith("cached") else 0.0,
-        **unsupported,
-        "fill_buffer_full_cycles_per_entry": "unsupported",
-    }
 
 
 def note_asked(is_asked: bool) -> None:

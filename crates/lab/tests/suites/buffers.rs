@@ -242,18 +242,9 @@ fn who_waits_for_a_battery_backed_buffer_hears_of_room() {
 /// a fence later has one less to wait for.
 #[test]
 fn a_lazy_persist_buffer_sends_at_its_threshold() {
-    let waits = |lines: u64| {
-        let line = "undo@hops scribble cores=1 machine=silo design.drain=lazy \
-                    design.interval=1000000 design.entries=8 design.threshold=4";
-        let outcome = on(line, move |pm| {
-            (0..lines).for_each(|line| pm.store(at(line, 0), 1));
-            pm.work(100_000);
-            pm.durable();
-            Ok(())
-        });
-        outcome.report.cores.stalls[Stall::Fence as usize]
-    };
-    let [two, three, four, five] = [2, 3, 4, 5].map(waits);
+    let line = "undo@hops scribble cores=1 machine=silo design.drain=lazy \
+                design.interval=1000000 design.entries=8 design.threshold=4";
+    let [two, three, four, five] = [2, 3, 4, 5].map(|lines| fence_waits(line, lines));
     assert_eq!([three, four, five], [two + 1; 3]);
 }
 
