@@ -228,7 +228,7 @@ fn value_of(value: u64, unit: Unit) -> Value {
 }
 
 /// The parameter at a path that is known to exist.
-fn field(path: &str) -> &'static ConfigField {
+pub(crate) fn field(path: &str) -> &'static ConfigField {
     let at = |field: &&ConfigField| path.split_once('.') == Some((field.section, field.key));
     FIELDS.iter().find(at).unwrap_or_else(|| unreachable!("{path} is not a parameter"))
 }

@@ -6,6 +6,7 @@ use model::workload::Stop;
 
 use super::{Resolved, false_sharing};
 use crate::error::InputError;
+use crate::machines;
 use crate::quantity;
 use crate::settings;
 
@@ -53,10 +54,10 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
     match stop {
         Stop::OutOfMemory { asked, free } => InputError::new(format!(
             "workload {workload} needs {} of simulated persistent memory in one piece, and {} is \
-             free; raise it with --set pm.device_size={}, or {}",
+             free; {}{}",
             quantity::about(asked),
             quantity::about(free),
-            size_with_room(asked, free, resolved),
+            how_to_have_more(asked, free, resolved),
             how_to_need_less(resolved),
         )),
         Stop::Input(text) => InputError::new(text),
@@ -69,17 +70,19 @@ pub fn stopped(stop: Stop, resolved: &Resolved) -> InputError {
     }
 }
 
-/// The size of a memory with room, as it is written: known of a trace alone, which asks for all
-/// that it needs at once. The room of each copy grows at least as much as the memory does.
-fn size_with_room(asked: u64, free: u64, resolved: &Resolved) -> String {
-    let present = resolved.machine.config.pm.capacity;
-    let times = asked.div_ceil(free.max(1)).next_power_of_two();
-    match present.checked_mul(times) {
-        Some(size) if resolved.workload.about.name == "replay" && free > 0 => {
-            quantity::print(size, Unit::Bytes)
-        }
-        _ => "...".into(),
+/// What a user can do for more memory, if any machine has so much. The size is known of a trace
+/// alone, which asks for all that it needs at once: the room of each copy grows at least as much as
+/// the memory does.
+fn how_to_have_more(asked: u64, free: u64, resolved: &Resolved) -> String {
+    let raise = |size: &str| format!("raise it with --set pm.device_size={size}, or ");
+    if resolved.workload.about.name != "replay" || free == 0 {
+        return raise("...");
     }
+    let limits = &machines::field("pm.device_size").limits;
+    let times = asked.div_ceil(free).checked_next_power_of_two();
+    let size = times.and_then(|times| resolved.machine.config.pm.capacity.checked_mul(times));
+    let size = size.filter(|size| limits.contains(size));
+    size.map_or(String::new(), |size| raise(&quantity::print(size, Unit::Bytes)))
 }
 
 /// What a user can do for a workload to need less memory: its size is in its script, if it has one.

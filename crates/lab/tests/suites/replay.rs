@@ -179,6 +179,8 @@ fn a_trace_that_does_not_fit_says_what_to_do() {
     let said = refused("silo replay cores=2", large);
     assert!(said.contains("--set pm.device_size=256MiB, or record less"), "{said}");
     answer("silo replay cores=2 pm.device_size=256MiB", large, lab::run);
+    let said = refused("silo replay cores=1", "region 0 70368744177664\nstore 0 1\n");
+    assert!(said.contains(" is free; record less"), "no machine has 64 TiB: {said}");
     let said = refused("silo replay cores=1", "region 0 1073741824\nstore 0 1\n");
     assert!(said.ends_with("or record less persistent memory than mine.trace has"), "{said}");
     let pages: String = (1..300).map(|page| format!("load {}\n", page * 4096)).collect();
