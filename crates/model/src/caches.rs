@@ -143,6 +143,14 @@ impl Last {
         Last { sharers: vec![0; tags.entries.len()], tags }
     }
 
+    /// Tells the host that a search for a line comes soon.
+    #[inline]
+    fn prefetch(&self, line: Line) {
+        let first = self.tags.first(line);
+        prefetch(&self.tags.entries[first]);
+        prefetch(&self.sharers[first]);
+    }
+
     /// Returns the index of a line's entry.
     #[inline]
     fn find(&self, line: Line) -> Option<usize> {
@@ -309,12 +317,16 @@ impl Caches {
         self.l1[core].has(line)
     }
 
-    /// Tells the host that a search for a line in the last level comes soon.
+    /// Tells the host that a search for a line in the last level comes soon, and one for the line
+    /// that leaves the core's second level for it.
     #[inline]
-    pub fn prefetch(&self, line: Line) {
-        let first = self.llc.tags.first(line);
-        prefetch(&self.llc.tags.entries[first]);
-        prefetch(&self.llc.sharers[first]);
+    pub fn prefetch(&self, core: CoreId, line: Line) {
+        self.llc.prefetch(line);
+        if let Some(&out) = self.l2[core].sets.set(line).last()
+            && out != 0
+        {
+            self.llc.prefetch(Line(out >> 2));
+        }
     }
 
     /// Returns the dirty line that would leave the last level if a core asked for `line` now, as

@@ -180,7 +180,7 @@ impl<D: Design> OnCore<'_, D> {
                 return self.machine().cores[self.core].timing.load_hit(line, known);
             }
         }
-        self.machine().prefetch(line);
+        self.machine().prefetch(self.core, line);
         // While the core waited for its turn, its first level may have gained the line.
         let waited = self.turn_with_room(line, false, Stall::LoadMiss);
         if waited && self.machine().below.caches.hit(self.core, line) {
@@ -257,7 +257,7 @@ impl<D: Design> OnCore<'_, D> {
     fn wait_to_store(&self, at: Ptr) -> Cycle {
         let line = Line::of(at.address);
         if !self.machine().below.caches.is_near(self.core, line) {
-            self.machine().prefetch(line);
+            self.machine().prefetch(self.core, line);
         }
         let known = self.turn_to_store(line, at.known);
         known.expect("who stores has claimed the line, or stores outside")

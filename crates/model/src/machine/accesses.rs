@@ -73,9 +73,9 @@ impl<D: Design> Machine<D> {
     /// Prefetches, on the host, what an access will look at if it goes as far as memory, while
     /// other cores have their turns. This changes only the time that the host takes.
     #[inline]
-    pub(crate) fn prefetch(&self, line: Line) {
+    pub(crate) fn prefetch(&self, id: CoreId, line: Line) {
         let Below { caches, view, .. } = &self.below;
-        caches.prefetch(line);
+        caches.prefetch(id, line);
         view.prefetch(line);
         // The search for a victim pays off where most misses go to memory.
         if self.memory_misses > MEMORY_MISSES_MAX / 2
@@ -100,7 +100,7 @@ impl<D: Design> Machine<D> {
     fn store_miss(&mut self, id: CoreId, line: Line, known: Cycle) {
         // A core that had to wait for its turn has prefetched before, and the host has the lines by
         // now.
-        self.prefetch(line);
+        self.prefetch(id, line);
         let (place, start) = self.cores[id].timing.miss_start(line, known);
         let asked = self.cores[id].timing.asks(start);
         let done = self.fetch_from(id, line, true, asked);
