@@ -178,6 +178,31 @@ def test_what_is_in_no_cell_is_a_sentence(fake: ModuleType) -> None:
             assert str(error.value) == sentence
 
 
+def test_answers_of_many_runs_say_alike_what_was_asked_for(fake: ModuleType) -> None:
+    both, on = ["silo", "leaky"], ["hash", "btree"]
+    for seeds in (1, 2):
+        asked = {
+            "designs": both,
+            "workloads": on,
+            "machine": "silo",
+            "metric": "pm-writes",
+            "seeds": [3, 4][:seeds],
+        }
+        same = {"cores": 2, "metric": "pm-writes", "seed": 3, "seeds": seeds}
+        for answer in (
+            indelible.compare(both, on, crash=False, **same),
+            indelible.sweep(both, on, {"silo.entries": [4, 12]}, **same),
+            indelible.why(both, on, fields=["silo.entries"], **same),
+        ):
+            assert asked.items() <= answer.json().items()
+    # Seeds may be what varies, and are then those of the points.
+    varied = indelible.sweep(both, on, {"seed": ["2", "5", "02"]})
+    assert varied.json()["seeds"] == [2, 5]
+    # A base that was not among the designs is compared, too.
+    based = indelible.compare(SILO, HASH, normalize="native", crash=False)
+    assert based.json()["designs"] == ["native", "silo"]
+
+
 def test_what_was_interrupted_says_so_everywhere(fake: ModuleType) -> None:
     answers = [
         indelible.run("silo", "hash"),

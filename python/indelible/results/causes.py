@@ -278,12 +278,8 @@ class Causes(Shown):
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         return {
-            "designs": [*self.designs],
-            "workloads": [*self.sweep.workloads],
-            "machine": self.sweep.machine,
-            "metric": self.sweep.metric,
+            **self.sweep.asked(),
             "by": self.by,
-            "seeds": [*self.sweep.seeds_shown],
             "ratio": self.ratio(),
             "stacks": self.stacks(),
             "busy": self.busy(),

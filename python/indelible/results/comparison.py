@@ -154,15 +154,14 @@ class Comparison(OfSeeds):
         """Return the object that `--json` prints."""
         means = [self._gmean_row(design, cores) for cores in self.cores for design in self.designs]
         answer = {
-            "machine": self.machine,
-            "metric": self.metric,
+            **self.asked(),
             "normalize": self.normalize,
             "rows": self.rows,
             "gmean": means,
             "cancelled": self.interrupted,
         }
         if len(self.seeds) > 1:
-            answer |= {"seeds": [*self.seeds_shown], "cells": [*map(self._summary, self.cells())]}
+            answer["cells"] = [*map(self._summary, self.cells())]
         if self.native:
             answer["native"] = [
                 {**row, "cores": cores, "normalized": self.native_ratio(workload, cores)}

@@ -85,6 +85,16 @@ class OfSeeds(Shown, ABC):
     def own(self, cell: AnyCell) -> dict[str, Any]:
         """Return the fields that `--json` has for whose numbers a row has."""
 
+    def asked(self) -> dict[str, Any]:
+        """Return the fields that `--json` begins with: what was compared, and with which seeds."""
+        return {
+            "designs": [*self.designs],
+            "workloads": [*self.workloads],
+            "machine": self.machine,
+            "metric": self.metric,
+            "seeds": [*self.seeds_shown],
+        }
+
     def left_out(self) -> dict[str, Any]:
         """Return what `--json` has of the runs that could not be made, if there are any."""
         rows = [

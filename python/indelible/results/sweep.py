@@ -190,13 +190,17 @@ class Sweep(OfSeeds):
         """The command line that repeats it."""
         return self.command_with()
 
+    def asked(self) -> dict[str, Any]:
+        """Return the fields that `--json` begins with; seeds that vary are those of the points."""
+        varied = dict.fromkeys(_numbers(self.vary.get("seed", ())))
+        return super().asked() | ({"seeds": [*varied]} if varied else {})
+
     def json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         means = [self._gmean_row(point, design) for point in self.points for design in self.designs]
         answer: dict[str, Any] = {
-            "machine": self.machine,
+            **self.asked(),
             "vary": {key: [*_numbers(values)] for key, values in self.vary.items()},
-            "metric": self.metric,
             "normalize": self.normalize,
             "rows": self.rows,
             "gmean": means,
@@ -211,7 +215,7 @@ class Sweep(OfSeeds):
             "cancelled": self.interrupted,
         }
         if len(self.seeds) > 1:
-            answer |= {"seeds": [*self.seeds_shown], "cells": [*map(self._summary, self.cells())]}
+            answer["cells"] = [*map(self._summary, self.cells())]
         return answer | self.left_out() | origin(self.command, self.settings)
 
     def csv(self) -> str:
