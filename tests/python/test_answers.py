@@ -215,9 +215,25 @@ def test_what_was_interrupted_says_so_everywhere(fake: ModuleType) -> None:
         indelible.characterize(HASH),
     ]
     assert [answer.interrupted for answer in answers] == [False] * len(answers)
+    assert [answer.json()["cancelled"] for answer in answers] == [False] * len(answers)
     answers[0].data["cancelled"] = True
     assert answers[0].interrupted
     assert answers[0].json()["cancelled"]
+
+
+def test_a_timeline_says_in_one_place_that_it_is_not_whole(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(request: str, control: object) -> tuple[str, bytes]:
+        text, trace = whole(request, control)
+        answer = json.loads(text)
+        return json.dumps(answer | {"run": answer["run"] | {"cancelled": True}}), trace
+
+    whole = fake.trace
+    monkeypatch.setattr(fake, "trace", stopped)
+    timeline = indelible.trace("silo", "hash")
+    assert timeline.interrupted
+    assert (timeline.json()["cancelled"], "cancelled" in timeline.run) == (True, False)
 
 
 def test_what_is_a_word_of_python_has_another_name(fake: ModuleType) -> None:

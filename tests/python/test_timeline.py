@@ -111,7 +111,7 @@ def test_what_is_interrupted_is_not_written(
 
     monkeypatch.chdir(tmp_path)
     whole = indelible.trace("silo", "hash", cores=1, txs=20, length="1us")
-    part = {**whole.data, "run": {**whole.data["run"], "cancelled": True}}
+    part = {**whole.data, "cancelled": True}
 
     def interrupted(*_: object, **__: object) -> None:
         raise pool.Interrupted(Timeline(part, whole.recording, whole.trace))

@@ -40,11 +40,6 @@ class Timeline(Answer):
         """The first cycle of the part: `from` in the JSON, which is a keyword of Python."""
         return self.data["from"]
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether the run was interrupted, so that the rest of the window is missing."""
-        return bool(self.data["run"]["cancelled"])
-
     def save(self, path: str | Path) -> None:
         """Write the trace for Perfetto."""
         with files.naming(path):

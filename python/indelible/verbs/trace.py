@@ -64,6 +64,8 @@ def _address(asked: object) -> str | None:
 
 
 def _timeline(data: Mapping[str, Any], asked: Recording) -> Timeline:
-    return Timeline(
-        {key: value for key, value in data.items() if key != "trace"}, asked, data["trace"]
-    )
+    """Return an answer of the simulator; whether it was interrupted is said where others say it."""
+    own = {key: value for key, value in data.items() if key != "trace"}
+    run = {**data["run"]}
+    own |= {"run": run, "cancelled": run.pop("cancelled")}
+    return Timeline(own, asked, data["trace"])
