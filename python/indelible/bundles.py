@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from indelible import kept, scripts
+from indelible import scripts
 from indelible.errors import InputError
-from indelible.extension import describe
+from indelible.extension import describe, simulator
 from indelible.files import naming
 from indelible.results import Object
 
@@ -193,7 +193,7 @@ def write(folder: Path, words: Words, answer: Any, output: str, code: int, took:
         "command": words.words,
         "exit_code": code,
         "seconds": round(took, 3),
-        "simulator": kept.simulator(),
+        "simulator": simulator(),
         "inputs": {place: _digest(folder / place) for place in sorted(words.inputs)},
     }
     _write(folder / ANSWER, json.dumps(without(answer, OF_THE_HOST), indent=1, allow_nan=False))
@@ -265,7 +265,7 @@ class Verified(Object):
 
 def verified(manifest: Mapping[str, Any], then: Any, now: Any, code: int, took: float) -> Verified:  # noqa: ANN401
     """Return how a command's answer of now differs from the answer in its bundle."""
-    own, other = kept.simulator(), manifest.get("simulator")
+    own, other = simulator(), manifest.get("simulator")
     left_out = () if own == other else OF_THE_BUILD
     now = json.loads(json.dumps(without(now, OF_THE_HOST + left_out)))
     differences = [*_differences(without(then, left_out), now, "")]

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from indelible import extension
 from indelible.arguments import named
 from indelible.errors import HostError, InputError, InternalError
-from indelible.extension import Elsewhere
-from indelible.kept import Simulated, simulator
+from indelible.extension import Elsewhere, simulator
 from indelible.pool import Here, Lost, Place, jobs_at_once
 from indelible.progress import PATIENCE_SECONDS
 from indelible.scripts import is_script
 from indelible.settings import Pairs, of_machine
+from indelible.work import Simulated
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -6,24 +6,28 @@ them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from indelible import _core as core
 from indelible import scripts
+from indelible.errors import InputError
 
 
-def stamp(path: str) -> tuple[int, ...]:
+def _stamp(path: str) -> tuple[int, ...]:
     """Return numbers that distinguish a file from another one put in its place."""
     about = os.stat(path)
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
 #: The extension's file, and its stamp from directly after it was loaded.
-LOADED = (core.__file__, stamp(core.__file__))
+_LOADED = (core.__file__, _stamp(core.__file__))
 
 
 class Elsewhere(ABC):
@@ -89,3 +93,30 @@ def batteries(
 def version() -> str:
     """Return the version of the simulator."""
     return core.version()
+
+
+def simulator() -> str:
+    """Return this process's simulator as text: its version, and a digest of its bytes."""
+    return f"{version()} ({digest()[:16]})"
+
+
+def digest() -> str:
+    """Return a digest of the simulator that this process has loaded.
+
+    It refuses a file that has been replaced since: that file is not what runs, and answers of the
+    loaded simulator would be kept as those of another.
+    """
+    path = getattr(core, "__file__", None)
+    return _digest(path) if path else _fingerprint(version().encode())
+
+
+@cache
+def _digest(path: str) -> str:
+    text = Path(path).read_bytes()
+    if path == _LOADED[0] and _stamp(path) != _LOADED[1]:
+        raise InputError(f"{path} was rebuilt after this process loaded it; restart the process")
+    return _fingerprint(text)
+
+
+def _fingerprint(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:32]

@@ -11,13 +11,14 @@ from indelible import cluster, extension, kept, pool, told
 from indelible.cluster import Dask
 from indelible.errors import InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment
-from indelible.kept import UNTESTED, Taken, Tried
+from indelible.kept import Taken
 from indelible.results.comparison import Cell, SeededCell
 from indelible.results.crash import Verdict, failed_points
 from indelible.results.run import Run
 from indelible.scripts import is_script
 from indelible.settings import OF_CELLS, Pairs, canonical
 from indelible.told import OneOf
+from indelible.work import UNTESTED, Tried
 
 #: Power failures of the sampled campaign that stands beside every speed.
 SAMPLED_POINTS = 200

@@ -14,82 +14,19 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from indelible import extension
 from indelible.arguments import named
-from indelible.errors import HostError, InputError
+from indelible.errors import InputError
 from indelible.experiment import Experiment
 from indelible.files import made_beside, make_folder, naming
-from indelible.pool import Control, Job
 from indelible.scripts import is_script
+from indelible.work import PASSING, UNTESTED, Asked, Control, Simulated, Tried
 
 #: The key of a digest of the rest of a file, which may have been damaged since.
 DIGEST = "kept"
-
-#: The key of the sentence in an answer that says why there is no result.
-UNTESTED = "untested"
-
-#: The key of an answer that another computer, or this one later, may answer otherwise.
-PASSING = "passing"
-
-
-class Simulated(Job, Protocol):
-    """A job that is about an experiment."""
-
-    @property
-    def experiment(self) -> Experiment:
-        """The experiment that it is about."""
-
-
-class Asked(Simulated, Protocol):
-    """A job whose answer follows from its request."""
-
-    def spec(self) -> dict[str, Any]:
-        """Return the request, as `lab` reads it."""
-
-    @property
-    def asks(self) -> str:
-        """The kind of question: jobs of one kind with the same request have the same answer."""
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A job that may be impossible, which is no error here: its answer then says why."""
-
-    job: Asked
-    #: Whether it is an error that this computer has no room for the job.
-    needs_room: bool = False
-
-    @property
-    def experiment(self) -> Experiment:
-        """The experiment that it is about."""
-        return self.job.experiment
-
-    @property
-    def asks(self) -> str:
-        """The kind of question."""
-        return self.job.asks
-
-    def spec(self) -> dict[str, Any]:
-        """Return the request."""
-        return self.job.spec()
-
-    def start(self, control: Control) -> dict[str, Any]:
-        """Do the job, or return the sentence that says why it is impossible."""
-        try:
-            return self.job.start(control)
-        except InputError as error:
-            if self.needs_room and isinstance(error, HostError):
-                raise
-            # This computer, or another one, may have room for it the next time.
-            return {UNTESTED: str(error), PASSING: isinstance(error, HostError)}
-
-    def command(self) -> str:
-        """Return the command line that repeats the work."""
-        return self.job.command()
 
 
 @dataclass(frozen=True)
@@ -144,7 +81,7 @@ def keeping(jobs: Sequence[Asked], folder: str | os.PathLike[str] | None) -> Seq
     if folder is None:
         return jobs
     path = make_folder("--keep", named("keep", folder))
-    simulator = simulator_digest()
+    simulator = extension.digest()
     machines: dict[str, str] = {}
 
     def kept(job: Asked) -> Simulated:
@@ -169,29 +106,6 @@ def taken(jobs: Sequence[Simulated], what: str) -> Taken | None:
     if not kept:
         return None
     return Taken(sum(job.was_taken for job in kept), len(kept), what, kept[0].file.parent)
-
-
-def simulator() -> str:
-    """Return this process's simulator as text: its version, and a digest of its bytes."""
-    return f"{extension.version()} ({simulator_digest()[:16]})"
-
-
-def simulator_digest() -> str:
-    """Return a digest of the simulator that this process has loaded.
-
-    It refuses a file that has been replaced since: that file is not what runs, and answers of the
-    loaded simulator would be kept as those of another.
-    """
-    path = getattr(extension.core, "__file__", None)
-    return _digest(path) if path else _fingerprint(extension.core.version().encode())
-
-
-@cache
-def _digest(path: str) -> str:
-    text = Path(path).read_bytes()
-    if path == extension.LOADED[0] and extension.stamp(path) != extension.LOADED[1]:
-        raise InputError(f"{path} was rebuilt after this process loaded it; restart the process")
-    return _fingerprint(text)
 
 
 def _fingerprint(text: bytes) -> str:

@@ -18,8 +18,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from indelible import extension
 from indelible.errors import HostError, InputError, InternalError
-from indelible.progress import Meter, Watched
+from indelible.progress import Meter
 from indelible.scripts import held_still, is_script, running
+from indelible.work import Control, Job
 
 Answer = TypeVar("Answer")
 
@@ -34,23 +35,6 @@ GRACE_SECONDS = 0.7
 
 #: The queue of finished jobs: the index of each, and its answer or the error that it raised.
 Finished: TypeAlias = SimpleQueue[tuple[int, dict[str, Any] | BaseException]]
-
-
-class Control(Watched, Protocol):
-    """The object that watches and stops a job from another thread."""
-
-    def cancel(self) -> None:
-        """Ask the job to stop and to return the results that it has."""
-
-
-class Job(Protocol):
-    """An experiment, a campaign, or anything else that starts, stops and can be repeated."""
-
-    def start(self, control: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Do the work; `control` stops it from another thread."""
-
-    def command(self) -> str:
-        """Return the command line that repeats the work."""
 
 
 class Place(Protocol):

@@ -9,9 +9,8 @@ from typing import Any
 
 from indelible.errors import InputError
 from indelible.experiment import Experiment
-from indelible.kept import UNTESTED, Simulated
-from indelible.pool import Control
 from indelible.scripts import called
+from indelible.work import UNTESTED, Control, Simulated
 
 #: A parameter of the design or the workload, as an error of one run advises to set it.
 OWN = re.compile(r"\b(design|workload)\.(?=\w+=)")

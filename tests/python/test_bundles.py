@@ -15,9 +15,10 @@ from types import ModuleType
 import pytest
 
 from conftest import HERE, needs_core
-from indelible import bundles, kept, pool
+from indelible import bundles, pool
 from indelible.cli import main
 from indelible.errors import InputError
+from indelible.extension import simulator
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -124,7 +125,7 @@ def test_another_answer_is_not(
 
 def verified(then: object, now: object) -> bundles.Verified:
     """Return what is said of an answer of now, beside that of a bundle of this simulator."""
-    manifest = {"command": ["run"], "simulator": kept.simulator(), "exit_code": 0, "seconds": 1.0}
+    manifest = {"command": ["run"], "simulator": simulator(), "exit_code": 0, "seconds": 1.0}
     return bundles.verified(manifest, then, now, 0, 1.0)
 
 
@@ -144,7 +145,7 @@ def test_a_value_of_another_kind_is_another_value() -> None:
 
 
 def test_another_exit_code_is_another_answer() -> None:
-    manifest = {"command": ["run"], "simulator": kept.simulator(), "exit_code": 1, "seconds": 1.5}
+    manifest = {"command": ["run"], "simulator": simulator(), "exit_code": 1, "seconds": 1.5}
     found = bundles.verified(manifest, {"txs": 5}, {"txs": 5}, 0, 2.0004)
     assert (found.passed, found["differences"]) == (False, [])
     assert (found["seconds"], found["seconds_then"]) == (2.0, 1.5)

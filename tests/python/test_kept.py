@@ -19,6 +19,7 @@ import indelible
 from conftest import needs_core
 from indelible import errors, experiment, extension, kept
 from indelible.experiment import Campaign, Experiment
+from indelible.work import UNTESTED, Tried
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -222,7 +223,7 @@ def test_what_a_simulator_answers_is_never_kept_as_that_of_one_built_meanwhile(
     shutil.copytree(Path(indelible.__file__).parent, package / "indelible", ignore=no_caches)
 
     def said(*steps: str) -> str:
-        steps = ("import os, sys, indelible; from indelible import extension, kept", *steps)
+        steps = ("import os, sys, indelible; from indelible import extension", *steps)
         words = [sys.executable, "-c", "\n".join(steps), str(folder)]
         environment = {**os.environ, "PYTHONPATH": str(package)}
         done = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
@@ -230,7 +231,7 @@ def test_what_a_simulator_answers_is_never_kept_as_that_of_one_built_meanwhile(
 
     assert "was rebuilt after this process" in said(BUILD, ASK)
     assert not folder.exists() or files(folder) == set()
-    assert said("kept.simulator()", BUILD, ASK) == "0"
+    assert said("extension.simulator()", BUILD, ASK) == "0"
     assert said(ASK) == "0", "the one that was built has its own answer"
     assert said(ASK) == "1"
 
@@ -308,11 +309,11 @@ def test_that_a_campaign_beside_a_run_cannot_be_is_kept_and_an_error_of_crash(
     tmp_path: Path,
 ) -> None:
     campaign = Campaign(Experiment("silo", "no-such-workload", "tiny", txs=5))
-    tried, alone = kept.keeping([kept.Tried(campaign), campaign], tmp_path)
+    tried, alone = kept.keeping([Tried(campaign), campaign], tmp_path)
     assert tried.file == alone.file
-    said = tried.start(extension.core.Control())[kept.UNTESTED]
+    said = tried.start(extension.core.Control())[UNTESTED]
     assert "no-such-workload" in said
-    assert tried.start(extension.core.Control())[kept.UNTESTED] == said
+    assert tried.start(extension.core.Control())[UNTESTED] == said
     assert tried.was_taken
     with pytest.raises(indelible.InputError, match=f"^{re.escape(said)}$"):
         alone.start(extension.core.Control())

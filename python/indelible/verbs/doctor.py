@@ -24,6 +24,7 @@ from indelible.results.crash import failed_points
 from indelible.results.health import Health
 from indelible.results.origin import line, origin
 from indelible.verbs import cc
+from indelible.work import Job
 
 #: A little memory, since a host may let a process have few addresses.
 LITTLE = (("pm.device_size", "256MiB"), ("dram.device_size", "64MiB"))
@@ -80,7 +81,7 @@ class Check:
 
 def doctor() -> Health:
     """Check in a few seconds whether this installation works, and how fast it is."""
-    jobs: list[pool.Job] = [TRIED, TRIED, Campaign(CUT, lives=1)]
+    jobs: list[Job] = [TRIED, TRIED, Campaign(CUT, lives=1)]
     jobs.append(Campaign(CUT, lives=1, nested=False, without=RULE))
     try:
         one, again, whole, broken = pool.execute(jobs, what="checks")
