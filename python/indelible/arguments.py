@@ -5,12 +5,15 @@ from __future__ import annotations
 import operator
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 from indelible import scripts
 from indelible.errors import InputError
+from indelible.names import unknown
+
+Thing = TypeVar("Thing")
 
 #: A file's path, or a machine by its name or the path of the file that describes it.
 FileName = str | os.PathLike[str]
@@ -77,6 +80,14 @@ def named(what: str, value: object) -> str:
     if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
         raise InputError(f"`{what}` must be a name, not {value!r}")
     return readable(what, os.fsdecode(value))
+
+
+def one_of(what: str, name: object, there: Mapping[str, Thing]) -> Thing:
+    """Return the thing with a name, or refuse and list the known names."""
+    name = named(what, name)
+    if name not in there:
+        raise unknown(what, name, there)
+    return there[name]
 
 
 def readable(what: str, text: str) -> str:

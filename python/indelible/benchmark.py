@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from indelible import extension
 from indelible.errors import InputError, InternalError
 from indelible.experiment import Experiment
-from indelible.names import closest_first
+from indelible.names import unknown
 from indelible.progress import Meter
 from indelible.scripts import Named
 
@@ -112,9 +112,7 @@ def cells(designs: Iterable[str] | None = None) -> tuple[Cell, ...]:
         return CELLS + others
     designs = set(designs)
     for name in sorted(designs.difference(existing)):
-        raise InputError(
-            f"unknown design `{name}`; there are: {', '.join(closest_first(name, existing))}"
-        )
+        raise unknown("design", name, existing)
     chosen = [cell for cell in CELLS + others if cell.design in designs]
     places = {cell.place for cell in chosen}
     bases = [cell for cell in CELLS if cell.design == "native" and cell.place in places]

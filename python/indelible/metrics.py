@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from indelible.names import one_of
+from indelible.arguments import one_of
 
 
 @dataclass(frozen=True)

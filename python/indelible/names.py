@@ -1,24 +1,17 @@
-"""Look-ups by name, with suggestions for mistyped names."""
+"""Names that are not known: the error that lists the known ones, the most similar first."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable
 
-from indelible.arguments import named
 from indelible.errors import InputError
 
-Thing = TypeVar("Thing")
 
-
-def one_of(what: str, name: object, there: Mapping[str, Thing]) -> Thing:
-    """Return the thing with a name, or refuse and list the known names."""
-    name = named(what, name)
-    if name not in there:
-        known = ", ".join(closest_first(name, there))
-        raise InputError(f"unknown {what} `{name}`; there are: {known}")
-    return there[name]
+def unknown(what: str, name: str, names: Iterable[str]) -> InputError:
+    """Return the error that there is nothing of this name, as the simulator words it."""
+    known = ", ".join(closest_first(name, names))
+    return InputError(f"unknown {what} `{name}`; there are: {known}")
 
 
 def closest_first(name: str, names: Iterable[str]) -> list[str]:

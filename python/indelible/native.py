@@ -19,7 +19,7 @@ from indelible.arguments import listed, named, truth
 from indelible.errors import InputError
 from indelible.experiment import Experiment, Logging
 from indelible.extension import catalog, describe
-from indelible.names import closest_first
+from indelible.names import unknown
 from indelible.results import Shown
 from indelible.results.origin import origin
 from indelible.settings import of_machine
@@ -375,8 +375,7 @@ def _loop(
     for param in params:
         asked = dict(settings).get(f"workload.{param['name']}", loop[param["name"]])
         if param["choices"] and asked not in param["choices"]:
-            among = ", ".join(closest_first(asked, param["choices"]))
-            raise InputError(f"workload.{param['name']} cannot be `{asked}`; there are: {among}")
+            raise unknown(f"value of workload.{param['name']}", asked, param["choices"])
         loop[param["name"]] = asked
     return loop | {"items": _items(machine, settings)}
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from indelible.arguments import one_of
 from indelible.evaluation import (
     Cell,
     Over,
@@ -28,7 +29,6 @@ from indelible.evaluation import (
     share_of,
     words_per_second,
 )
-from indelible.names import one_of
 from indelible.settings import Pairs
 
 #: A published result: a number, a range of numbers, or an order of designs.

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from indelible import extension
-from indelible.errors import InputError
 from indelible.evaluation import Cell, Quantity, Row, Rows
-from indelible.names import closest_first
+from indelible.names import unknown
 from indelible.settings import Pairs, number
 
 DESIGN = "undo@x86"
@@ -355,8 +354,7 @@ PUBLISHED: Mapping[str, Mapping[str, Published]] = {
 def group_named(name: str) -> str:
     """Return the name of a group of probes, or refuse and list the known groups."""
     if name not in GROUPS:
-        among = ", ".join(closest_first(name, GROUPS))
-        raise InputError(f"there is no group `{name}` of probes; there are: {among}")
+        raise unknown("group of probes", name, GROUPS)
     return name
 
 

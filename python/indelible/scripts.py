@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 from indelible import _core as core
 from indelible.described import description
 from indelible.design import Design, InputError, Param, Setup, Shape, Structure, Values
+from indelible.names import unknown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -127,7 +128,7 @@ def named(design: type | Named) -> Named:
 def under(log: str, design: type[Design]) -> Named:
     """Return the name of a log on a class that is ordering hardware."""
     if log not in LOGS:
-        raise InputError(f"unknown software log `{log}`; there are: {', '.join(LOGS)}")
+        raise unknown("software log", log, LOGS)
     return Named(f"{log}@{named(design)}", design)
 
 
@@ -172,7 +173,7 @@ def _require_log(name: str) -> None:
     """Refuse an unknown log on known hardware in Python."""
     log, _, own = name.partition("@")
     if own in _classes or (own.endswith(SUFFIX) and os.path.isfile(own)):
-        raise InputError(f"unknown software log `{log}`; there are: {', '.join(LOGS)}")
+        raise unknown("software log", log, LOGS)
 
 
 def _loaded(path: str) -> type[Design]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from indelible import latencies, stacks, summary, tables, usage
-from indelible.names import one_of
+from indelible.arguments import one_of
 from indelible.plots import comparison as comparison_plot
 from indelible.plots import latencies as latencies_plot
 from indelible.plots import stacks as stacks_plot

@@ -302,7 +302,7 @@ def test_an_instruction_that_is_missing_is_named(command: Command) -> None:
         ([*LOOPS, "--cores", "1", "--set", "workload.work=9"], "drop the setting workload.work"),
         (
             [*LOOPS, "--cores", "1", "--set", "workload.entries_per_fence=3"],
-            "workload.entries_per_fence cannot be `3`; there are: 1, 8",
+            "unknown value of workload.entries_per_fence `3`; there are: 1, 8",
         ),
         (
             [*LOOPS, "--cores", "1", "--set", "logcache-movdir64b.entries_per_fence=8"],

@@ -252,7 +252,7 @@ def _by_machine(answer: Probed) -> list[list[dict[str, Any]]]:
 
 BAD = {
     "machine": (["--machines", "optan"], "unknown machine `optan`; did you mean `optane`?"),
-    "group": (["--only", "latencies"], "there is no group `latencies` of probes; there are: laten"),
+    "group": (["--only", "latencies"], "unknown group of probes `latencies`; there are: la"),
     "design": (["--set", "design.log_lines=4"], "design.log_lines is not a field of a machine"),
     "workload": (["--set", "workload.items=4"], "workload.items is not a field of a machine"),
     "field": (["--set", "pm.tRAED=4ns"], "unknown parameter `tRAED` of pm; did you mean `tREAD`"),

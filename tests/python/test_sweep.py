@@ -219,7 +219,7 @@ BAD = {
         [*ENTRIES, "--vary", "cores=1,2", "--vary", "txs=1,2", "--plot", "x.png"],
         "--plot draws a sweep of one field or two; drop it, or a --vary",
     ),
-    "base": ([*ENTRIES, "--normalize", "hopps"], "`normalize` must be a design, not `hopps`"),
+    "base": ([*ENTRIES, "--normalize", "hopps"], "unknown design `hopps`; there are: "),
     "metric": ([*ENTRIES, "--metric", "latency"], "unknown metric `latency`"),
 }
 

@@ -19,7 +19,7 @@ from indelible import pool, text
 from indelible.errors import InputError
 from indelible.evaluation import TXS, Cell, Row
 from indelible.experiment import Experiment
-from indelible.names import closest_first
+from indelible.names import unknown
 
 #: The first page; the other pages are in the folder of the same name.
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fidelity.md"
@@ -99,8 +99,7 @@ def named(names: Sequence[str]) -> list[Table | Facts]:
     every = {one.name: one for one in ALL}
     for name in names:
         if name not in every:
-            known = ", ".join(closest_first(name, every))
-            raise InputError(f"unknown table `{name}`; there are: {known}")
+            raise unknown("table", name, every)
     return [every[name] for name in dict.fromkeys(names or every)]
 
 

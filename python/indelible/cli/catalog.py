@@ -7,8 +7,7 @@ import argparse
 import indelible
 from indelible import text
 from indelible.cli import options
-from indelible.errors import InputError
-from indelible.names import closest_first
+from indelible.names import unknown
 from indelible.text import explain as explain_text
 from indelible.verbs.catalog import KINDS
 
@@ -35,8 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `list`."""
     if args.kind is not None and args.kind not in KINDS:
-        known = ", ".join(f"`{kind}`" for kind in closest_first(args.kind, KINDS))
-        raise InputError(f"unknown kind `{args.kind}`; there are {known}")
+        raise unknown("kind", args.kind, KINDS)
     if args.json:
         options.show_json({"rows": indelible.list(args.kind)})
         return 0

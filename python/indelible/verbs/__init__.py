@@ -21,7 +21,7 @@ from indelible.arguments import (
 )
 from indelible.errors import InputError
 from indelible.experiment import Experiment, read_scripts, require_use
-from indelible.names import closest_first
+from indelible.names import unknown
 from indelible.scripts import is_script
 from indelible.settings import Settings, of_cell, pairs, varied
 
@@ -79,8 +79,7 @@ def base_of(
     require_distinct("normalize", (*designs, base))
     known = [*designs, *(row["name"] for row in rows)]
     if base not in known and not is_script(base):
-        among = ", ".join(f"`{name}`" for name in closest_first(base, dict.fromkeys(known)))
-        raise InputError(f"`normalize` must be a design, not `{base}`; there are {among}")
+        raise unknown("design", base, dict.fromkeys(known))
     return base
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from indelible.arguments import named, truth
 from indelible.errors import InputError
 from indelible.files import require_writable, write_new
+from indelible.names import unknown
 from indelible.scripts import SUFFIX
 from indelible.verbs.new_in_rust import SUFFIX as RUST
 from indelible.verbs.new_in_rust import NewInRust, new_in_rust, require_new
@@ -66,7 +67,7 @@ def new(kind: str, name: str, rust: bool = False) -> New | NewInRust:
     Rust, among the designs of the checkout that the current folder is in.
     """
     if named("kind", kind) not in KINDS:
-        raise InputError(f"unknown kind `{kind}`; there are: {', '.join(KINDS)}")
+        raise unknown("kind", kind, KINDS)
     name, rust = named("name", name), truth("rust", rust)
     if rust and kind != "design":
         raise InputError(
