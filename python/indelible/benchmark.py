@@ -21,7 +21,7 @@ QUICK = 20
 
 
 @dataclass(frozen=True)
-class Cell:
+class SpeedCell:
     """One measurement: what is run, and how much memory it touches."""
 
     design: str
@@ -44,20 +44,24 @@ KIB = 1 << 10
 MIB = 1 << 20
 
 
-def _array(design: str, cores: int, footprint: str, element: int, txs: int, total: int) -> Cell:
+def _array(
+    design: str, cores: int, footprint: str, element: int, txs: int, total: int
+) -> SpeedCell:
     """Swap random elements of arrays that fill `total` bytes, a part of it for each core."""
     settings = {"workload.items": str(total // element), "workload.element": str(element)}
-    return Cell(design, "array", cores, footprint, txs, tuple(settings.items()))
+    return SpeedCell(design, "array", cores, footprint, txs, tuple(settings.items()))
 
 
-def _keyed(design: str, workload: str, cores: int, footprint: str, txs: int, items: int) -> Cell:
+def _keyed(
+    design: str, workload: str, cores: int, footprint: str, txs: int, items: int
+) -> SpeedCell:
     """Search, insert and delete: an item's node, its value and its place take some 150 bytes."""
-    return Cell(design, workload, cores, footprint, txs, (("workload.items", str(items)),))
+    return SpeedCell(design, workload, cores, footprint, txs, (("workload.items", str(items)),))
 
 
-def _cells() -> tuple[Cell, ...]:
+def _cells() -> tuple[SpeedCell, ...]:
     """Return the cells that the promises on speed and memory are about, on native and silo."""
-    cells: list[Cell] = []
+    cells: list[SpeedCell] = []
     for design in ("native", "silo"):
         # One core, and all eight, within the last-level cache of 8 MiB. A swap of lines is 32
         # operations on two lines, one of words 4 operations that each meet another line.
@@ -94,7 +98,7 @@ COLUMNS = (
 )
 
 
-def cells(designs: Iterable[str] | None = None) -> tuple[Cell, ...]:
+def cells(designs: Iterable[str] | None = None) -> tuple[SpeedCell, ...]:
     """Return every cell: those of the promises, and each other design on two workloads.
 
     With `designs`, only theirs, after the cells of `native` that they are compared with.
@@ -147,7 +151,7 @@ def measure(
             yield row
 
 
-def _measured(cell: Cell, txs: int, seed: int) -> dict[str, Any]:
+def _measured(cell: SpeedCell, txs: int, seed: int) -> dict[str, Any]:
     asked = {**asdict(cell), "txs": txs, "seed": seed}
     child = subprocess.run(
         [sys.executable, "-m", "indelible.benchmark"],

@@ -18,9 +18,9 @@ from indelible.settings import ITEMS, as_word, canonical, number
 #: The owners of fields.
 RUN, MACHINE, DESIGN, WORKLOAD = "run", "machine", "design", "workload"
 
-#: The fields of a run itself, named as in a sweep; seeds are repetitions and no field.
+#: The fields that say how large a run is, named as in a sweep; seeds are repetitions and no field.
 CORES = "cores"
-RUN_FIELDS = (CORES, "txs")
+RUN_SIZES = (CORES, "txs")
 
 #: The workloads that themselves fix the cores and the number of transactions.
 TIMED = ("replay",)
@@ -131,7 +131,7 @@ def has_own_items(settings: Collection[str], workload: str) -> bool:
 
 def _of_run(asked: Experiment, machine: Iterable[Mapping[str, Any]]) -> list[Field]:
     at = {CORES: asked.cores or cores_max(machine), "txs": asked.txs or TXS}
-    return [Field(RUN, name, str(at[name])) for name in RUN_FIELDS]
+    return [Field(RUN, name, str(at[name])) for name in RUN_SIZES]
 
 
 def cores_max(machine: Iterable[Mapping[str, Any]]) -> int:

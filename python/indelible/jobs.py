@@ -12,7 +12,7 @@ from indelible.cluster import Dask
 from indelible.errors import InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment
 from indelible.kept import Taken
-from indelible.results.comparison import Cell, SeededCell
+from indelible.results.comparison import ComparedCell, SeededCell
 from indelible.results.crash import Verdict, failed_points
 from indelible.results.run import Run
 from indelible.scripts import is_script
@@ -111,12 +111,14 @@ def run_possible(
 
 
 def run_tested(
-    plan: Mapping[Cell, Experiment],
+    plan: Mapping[ComparedCell, Experiment],
     seeds: Iterable[int],
-    campaigns: Mapping[Tried, Iterable[Cell]],
+    campaigns: Mapping[Tried, Iterable[ComparedCell]],
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
-) -> tuple[dict[SeededCell, Run], dict[SeededCell, str], dict[Cell, Verdict], bool, Taken | None]:
+) -> tuple[
+    dict[SeededCell, Run], dict[SeededCell, str], dict[ComparedCell, Verdict], bool, Taken | None
+]:
     """Run a plan with each seed, and the campaigns, on the cluster `dask` if one is named.
 
     Returns the runs, why others are impossible, the verdicts, whether they were interrupted, and
@@ -138,7 +140,7 @@ def run_tested(
         if _is_whole(data) and asked not in impossible
     }
     refused = {cell: impossible[asked] for cell, asked in seeded.items() if asked in impossible}
-    verdicts: dict[Cell, Verdict] = {}
+    verdicts: dict[ComparedCell, Verdict] = {}
     for (job, cells), data in zip(campaigns.items(), answers[len(seeded) :], strict=True):
         if _is_whole(data):
             verdict = _verdict(job, data)
@@ -187,13 +189,13 @@ def _survival(machine: str, settings: Pairs) -> Pairs:
 
 
 def sampled(
-    plan: Mapping[Cell, Experiment], durability: Mapping[str, str]
-) -> dict[Tried, list[Cell]]:
+    plan: Mapping[ComparedCell, Experiment], durability: Mapping[str, str]
+) -> dict[Tried, list[ComparedCell]]:
     """Return the campaigns that the cells need, each with the cells for which its verdict holds.
 
     They run on a small machine with the durability domain of the machine that was asked for.
     """
-    campaigns: dict[Tried, list[Cell]] = {}
+    campaigns: dict[Tried, list[ComparedCell]] = {}
     carried: dict[tuple[str, Pairs], Pairs] = {}
     for cell, asked in plan.items():
         if durability.get(asked.design) == "none":

@@ -7,7 +7,7 @@ from typing import Any
 
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
-from indelible.results.comparison import Cell, Comparison
+from indelible.results.comparison import ComparedCell, Comparison
 
 #: The percentiles by their names in a row, as shares of commits that took no longer.
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
@@ -27,7 +27,7 @@ NUMBERS = {
 Step = tuple[float, float]
 
 
-def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:
+def numbers(answer: Comparison, cell: ComparedCell) -> dict[str, float | None] | None:
     """Return a cell's core time of a transaction and percentiles of its commits, in cycles.
 
     None without runs. A percentile is None where no transaction was durable when a run ended. Over
@@ -51,14 +51,14 @@ def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None] | None:
     return found | {"max": None if None in slowest else max(slowest)}
 
 
-def runs_of(answer: Comparison, cell: Cell) -> list[Mapping[str, Any] | None]:
+def runs_of(answer: Comparison, cell: ComparedCell) -> list[Mapping[str, Any] | None]:
     """Return the rows of a cell's runs, one for each seed; None where there was no run."""
     cell = answer.place(cell)
     runs = [answer.runs.get((*cell, seed)) for seed in answer.seeds_shown]
     return [None if run is None else run.data for run in runs]
 
 
-def whole_runs(answer: Comparison, cell: Cell) -> list[Mapping[str, Any]] | None:
+def whole_runs(answer: Comparison, cell: ComparedCell) -> list[Mapping[str, Any]] | None:
     """Return the rows of a cell's runs, one for each seed, or None if one is missing."""
     runs = runs_of(answer, cell)
     there = [run for run in runs if run is not None]
@@ -71,12 +71,12 @@ def _core_time(run: Mapping[str, Any]) -> float | None:
     return sum(run["stalls"].values()) / count if count else None
 
 
-def commits(answer: Comparison, cell: Cell) -> int:
+def commits(answer: Comparison, cell: ComparedCell) -> int:
     """Return how many commits the runs of a cell have together."""
     return sum(transactions(run) for run in runs_of(answer, cell) if run)
 
 
-def distribution(answer: Comparison, cell: Cell) -> list[Step] | None:
+def distribution(answer: Comparison, cell: ComparedCell) -> list[Step] | None:
     """Return the cumulative distribution of commit latencies, in steps.
 
     Over several seeds a share is the mean of theirs. None where a run has no distribution.

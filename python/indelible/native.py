@@ -65,7 +65,7 @@ ROW = ("variant", "value", "fence", "array_bytes", "log", "logging", "array_writ
 
 
 @dataclass(frozen=True, repr=False)
-class Answer(Shown):
+class Measurements(Shown):
     """The measurements: `answer.rows` are the rows of their JSON."""
 
     data: Mapping[str, Any]
@@ -118,7 +118,7 @@ class Answer(Shown):
         plots.save(native_plot.figure, self, path)
 
     def __repr__(self) -> str:
-        return f"<Answer {self.asked.command()}>"
+        return f"<Measurements {self.asked.command()}>"
 
     def __str__(self) -> str:
         from indelible.text import native as native_text
@@ -141,7 +141,7 @@ def logging(
     whole: bool = False,
     seed: int = 1,
     against: str | None = None,
-) -> Answer:
+) -> Measurements:
     """Measure the paper's loop on this computer, and simulate it on machine `against`, if given."""
     words: dict[str, Any] = {
         "variants": _names("variants", variants),
@@ -162,7 +162,7 @@ def logging(
         _require_simulated(machine, words["values"], words["fences"])
     asked = Logging(tuple(words.items()))
     answer = pool.execute_one(
-        asked, lambda data: Answer(data, asked, machine=machine), "measurements"
+        asked, lambda data: Measurements(data, asked, machine=machine), "measurements"
     )
     if machine is None:
         return answer
@@ -195,7 +195,7 @@ def _require_simulated(
         raise InputError("`against` simulates only the fences sfence and none; add one to `fences`")
 
 
-def loops(answer: Answer) -> list[dict[str, Any]]:
+def loops(answer: Measurements) -> list[dict[str, Any]]:
     """Return the loops that can be simulated, including those that this processor cannot run."""
     known: dict[tuple[Any, ...], dict[str, Any]] = {}
 
@@ -215,7 +215,7 @@ def loops(answer: Answer) -> list[dict[str, Any]]:
     return [*known.values()]
 
 
-def _simulate(answer: Answer, machine: str) -> tuple[dict[str, Any], ...]:
+def _simulate(answer: Measurements, machine: str) -> tuple[dict[str, Any], ...]:
     cells = [(loop, place) for loop in loops(answer) for place in SIMULATED]
     jobs = [_experiment(loop, place, machine, answer.asked) for loop, place in cells]
     answers = pool.execute(jobs)

@@ -8,7 +8,7 @@ from typing import Any
 
 from indelible.means import mean_of_seeds
 from indelible.metrics import transactions
-from indelible.results.comparison import Cell, Comparison
+from indelible.results.comparison import ComparedCell, Comparison
 from indelible.results.run import Run
 
 
@@ -69,7 +69,7 @@ WRITES = Stacked(
 MEAN = "mean"
 
 
-def parts(answer: Comparison, of: Stacked, cell: Cell) -> dict[str, float] | None:
+def parts(answer: Comparison, of: Stacked, cell: ComparedCell) -> dict[str, float] | None:
     """Return the parts of a transaction's stack; the total of the base with that seed is 100.
 
     Over several seeds each part is the mean.

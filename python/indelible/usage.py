@@ -8,7 +8,7 @@ from typing import Any
 from indelible.latencies import whole_runs
 from indelible.means import mean_of_seeds
 from indelible.metrics import METRICS, per_transaction
-from indelible.results.comparison import Cell, Comparison
+from indelible.results.comparison import ComparedCell, Comparison
 
 
 def _percent(part: str, share: str) -> Callable[[Mapping[str, Any]], float]:
@@ -29,7 +29,7 @@ NUMBERS: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
 }
 
 
-def numbers(answer: Comparison, cell: Cell) -> dict[str, float | None]:
+def numbers(answer: Comparison, cell: ComparedCell) -> dict[str, float | None]:
     """Return how busy the machine was in a cell, as means over seeds; None where unknown."""
     runs = whole_runs(answer, cell)
     if runs is None:

@@ -33,7 +33,7 @@ def test_each_design_is_measured_beside_native(
 ) -> None:
     micros = {"native": 2.0, "silo": 3.0}
 
-    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+    def measured(cell: benchmark.SpeedCell, txs: int, seed: int) -> dict[str, object]:
         return {**asdict(cell), "cpu_us_per_tx": micros.get(cell.design, 5.0)}
 
     monkeypatch.setattr(benchmark, "_measured", measured)
@@ -49,7 +49,7 @@ def test_each_design_is_measured_beside_native(
 def test_designs_are_measured_alone_but_for_native(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+    def measured(cell: benchmark.SpeedCell, txs: int, seed: int) -> dict[str, object]:
         return {**dict.fromkeys(benchmark.COLUMNS, 1), "design": cell.design}
 
     monkeypatch.setattr(benchmark, "_measured", measured)
@@ -65,7 +65,7 @@ def test_designs_are_measured_alone_but_for_native(
 def test_a_benchmark_that_fails_prints_no_answer(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+    def measured(cell: benchmark.SpeedCell, txs: int, seed: int) -> dict[str, object]:
         if cell != benchmark.CELLS[0]:
             raise indelible.InputError("bench: the design is wrong")
         return {**dict.fromkeys(benchmark.COLUMNS, 1), "design": "native"}
@@ -79,7 +79,7 @@ def test_a_benchmark_that_fails_prints_no_answer(
 def test_an_interrupted_benchmark_is_what_it_has(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+    def measured(cell: benchmark.SpeedCell, txs: int, seed: int) -> dict[str, object]:
         if cell != benchmark.CELLS[0]:
             raise KeyboardInterrupt
         return {**dict.fromkeys(benchmark.COLUMNS, 1), "design": "native"}
@@ -92,7 +92,7 @@ def test_an_interrupted_benchmark_is_what_it_has(
 
 
 def test_the_command_is_the_call(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+    def measured(cell: benchmark.SpeedCell, txs: int, seed: int) -> dict[str, object]:
         return {**dict.fromkeys(benchmark.COLUMNS, seed), "design": cell.design}
 
     monkeypatch.setattr(benchmark, "_measured", measured)

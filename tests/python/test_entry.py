@@ -217,7 +217,7 @@ def test_the_benchmark_is_a_call(fake: ModuleType, monkeypatch: pytest.MonkeyPat
     cells = benchmark.CELLS[:2]
     monkeypatch.setattr(benchmark, "cells", lambda designs: cells)
 
-    def measured(cell: benchmark.Cell, txs: int, seed: int) -> dict[str, object]:
+    def measured(cell: benchmark.SpeedCell, txs: int, seed: int) -> dict[str, object]:
         if seed == 2 and cell is cells[1]:
             raise KeyboardInterrupt
         return {"design": cell.design, "txs": txs, "cpu_us_per_tx": 2.0}

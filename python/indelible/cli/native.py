@@ -69,7 +69,7 @@ def call(args: argparse.Namespace) -> int:
         plots.check(args.plot, "--plot")
         options.require_writable("--plot", args.plot)
 
-    def show(answer: native.Answer) -> int:
+    def show(answer: native.Measurements) -> int:
         options.show_answer(args, answer)
         if answer.interrupted:
             outputs.tell_unwritten(args.plot)

@@ -142,7 +142,7 @@ def show(
             options.show(f"\nfigure: {args.plot}")
     if args.report is not None:
         # Only the commands whose answers have a page have the option.
-        report.save(cast(report.Answer, answer), args.report)
+        report.save(cast(report.Reported, answer), args.report)
         if not args.json and not alone:
             options.show(f"\nreport: {args.report}")
 

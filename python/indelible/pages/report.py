@@ -31,7 +31,7 @@ LIBRARIES = ("jinja2", "textalloc")
 EXTRA = "report"
 
 #: The answers that have a page.
-Answer = Comparison | Sweep | Causes
+Reported = Comparison | Sweep | Causes
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
         raise plots.missing(error, flag or "a report", EXTRA) from None
 
 
-def save(answer: Answer, path: str | PathLike[str]) -> None:
+def save(answer: Reported, path: str | PathLike[str]) -> None:
     """Write the report of an answer."""
     check(path)
     page = html(answer)
@@ -74,7 +74,7 @@ def save(answer: Answer, path: str | PathLike[str]) -> None:
         files.write(path, page)
 
 
-def html(answer: Answer) -> str:
+def html(answer: Reported) -> str:
     """Return the report of an answer: the same text for the same rows."""
     if not answer.runs:
         raise InputError("there is no report: no run was completed")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from indelible.native import CACHED, PUBLISHED, SOURCES, UNCACHEABLE, Answer
+from indelible.native import CACHED, PUBLISHED, SOURCES, UNCACHEABLE, Measurements
 from indelible.plots import COLOURS, HATCHES, MARKERS, WIDTH_INCHES, number_decades, styled
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @styled
-def figure(measured: Answer) -> Figure:
+def figure(measured: Measurements) -> Figure:
     """Return the paper's Figures 2 and 3, and the sweep over the entries of a fence."""
     from matplotlib.figure import Figure
 
@@ -35,7 +35,7 @@ def figure(measured: Answer) -> Figure:
     return drawing
 
 
-def _misses(axes: Axes, measured: Answer) -> None:
+def _misses(axes: Axes, measured: Measurements) -> None:
     """Draw the paper's Figure 2, whose values are not printed: miss rate and time of two logs."""
     rows = {
         row["variant"]: row
@@ -76,7 +76,7 @@ def _misses(axes: Axes, measured: Answer) -> None:
     axes.set_title("as Figure 2: misses and time, 1 entry a fence", fontsize=7, loc="left")
 
 
-def _speedups(axes: Axes, measured: Answer) -> None:
+def _speedups(axes: Axes, measured: Measurements) -> None:
     """Draw the speed of the cached log over the uncacheable one, for each source of values."""
     series: dict[str, dict[int, float | None]] = {"published": dict(PUBLISHED)}
     for value in SOURCES:
@@ -111,7 +111,7 @@ def _speedups(axes: Axes, measured: Answer) -> None:
     axes.set_title("as Figure 3: the gap, by where values come from", fontsize=7, loc="left")
 
 
-def _sweep(axes: Axes, measured: Answer) -> None:
+def _sweep(axes: Axes, measured: Measurements) -> None:
     """Draw every variant over the entries before a fence."""
     lines: dict[str, dict[int, float]] = {}
     durable: dict[str, bool] = {}

@@ -21,7 +21,7 @@ class Shown:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-class Answer(Shown, ABC):
+class OfJson(Shown, ABC):
     """An answer with the keys of its JSON as attributes."""
 
     data: Mapping[str, Any]

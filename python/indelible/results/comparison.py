@@ -30,7 +30,7 @@ RATIOS, LATENCIES = "ratios", "latencies"
 NATIVE = "this CPU"
 
 #: One cell of a comparison: design, workload, number of cores (`None` if none was asked for).
-Cell = tuple[str, str, "int | None"]
+ComparedCell = tuple[str, str, "int | None"]
 
 #: One run of a comparison: its cell, and the seed.
 SeededCell = tuple[str, str, "int | None", int]
@@ -42,7 +42,7 @@ class Comparison(OfSeeds):
 
     cores: tuple[int | None, ...]
     normalize: str
-    verdicts: Mapping[Cell, Verdict]
+    verdicts: Mapping[ComparedCell, Verdict]
     #: The measurements on this computer's processor, by workload and number of threads.
     native: Mapping[tuple[str, int | None], Mapping[str, Any]] = field(default_factory=dict)
     #: Whether the processor was to be measured.
@@ -55,11 +55,11 @@ class Comparison(OfSeeds):
     is_tested: bool = True
     has_distributions: bool = False
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[ComparedCell]:
         """Return the cells in the order of the rows."""
         return [(d, w, c) for c in self.cores for w in self.workloads for d in self.designs]
 
-    def place(self, cell: Cell) -> Cell:
+    def place(self, cell: ComparedCell) -> ComparedCell:
         """Return a cell as the rows have it; `None` may also be the machine's number of cores."""
         design, workload, cores = parts_of(cell, "design", "workload", "cores")
         design = known("design", design, self.designs)
@@ -84,7 +84,7 @@ class Comparison(OfSeeds):
         native = self.native if same else {}
         return replace(self, metric=name, native=native, has_native=self.has_native and same)
 
-    def base(self, cell: Cell) -> Cell:
+    def base(self, cell: ComparedCell) -> ComparedCell:
         """Return the cell that is 1.00 for a cell."""
         return (self.normalize, *cell[1:])
 
@@ -103,7 +103,7 @@ class Comparison(OfSeeds):
         """Return how far the confidence interval of a design's mean goes to either side."""
         return self.mean_half_width(self._row(design, cores))
 
-    def _row(self, design: str, cores: int | None) -> list[Cell]:
+    def _row(self, design: str, cores: int | None) -> list[ComparedCell]:
         return [self.place((design, workload, cores)) for workload in self.workloads]
 
     def verdict(self, design: str, cores: int | None = None) -> Verdict:
@@ -304,7 +304,7 @@ class Comparison(OfSeeds):
         design, workload, cores = cell
         return {"design": design, "workload": workload, "cores": self.cores_used(cores)}
 
-    def _summary(self, cell: Cell) -> dict[str, Any]:
+    def _summary(self, cell: ComparedCell) -> dict[str, Any]:
         return {**self.own(cell), **self.means(cell)}
 
     def cores_used(self, cores: int | None) -> int | None:

@@ -8,12 +8,12 @@ from typing import Any
 
 from indelible.experiment import Campaign
 from indelible.kept import Taken
-from indelible.results import Answer
+from indelible.results import OfJson
 from indelible.smallest import Done, smallest
 
 
 @dataclass(frozen=True, repr=False)
-class Crash(Answer):
+class Crash(OfJson):
     """One crash campaign: `crash.points`, `crash.violations`, ... are the keys of its JSON."""
 
     data: Mapping[str, Any]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from indelible.experiment import LitmusTests
-from indelible.results import Answer
+from indelible.results import OfJson
 
 
 @dataclass(frozen=True, repr=False)
-class Litmus(Answer):
+class Litmus(OfJson):
     """Litmus tests on ordering hardware: `litmus.rows` has a row for each test and order."""
 
     data: Mapping[str, Any]

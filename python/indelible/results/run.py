@@ -8,11 +8,11 @@ from typing import Any
 
 from indelible.experiment import Experiment
 from indelible.ignored import with_note
-from indelible.results import Answer
+from indelible.results import OfJson
 
 
 @dataclass(frozen=True, repr=False)
-class Run(Answer):
+class Run(OfJson):
     """One run: `run.throughput_tx_per_s`, `run.stalls`, ... are the keys of its JSON."""
 
     data: Mapping[str, Any]

@@ -9,11 +9,11 @@ from typing import Any
 
 from indelible import files
 from indelible.experiment import Recording
-from indelible.results import Answer
+from indelible.results import OfJson
 
 
 @dataclass(frozen=True, repr=False)
-class Timeline(Answer):
+class Timeline(OfJson):
     """A part of a run: `timeline.events` are rows, `timeline.trace` is for ui.perfetto.dev.
 
     Times are cycles since measuring began; `frequency` is the number of cycles in a second. Of a

@@ -10,7 +10,7 @@ from itertools import product
 from indelible.ignored import joined
 from indelible.means import geometric_mean
 from indelible.metrics import METRICS
-from indelible.results.comparison import NATIVE, Cell, Comparison
+from indelible.results.comparison import NATIVE, ComparedCell, Comparison
 from indelible.results.crash import Verdict
 from indelible.text import (
     BLANK,
@@ -226,7 +226,7 @@ def cell_grid(
     answer: Comparison,
     cores: int | None,
     heads: Sequence[str],
-    said: Callable[[Cell], Sequence[str]],
+    said: Callable[[ComparedCell], Sequence[str]],
 ) -> Grid:
     """Return a row for each workload and design."""
     rows = [
@@ -333,7 +333,7 @@ def _run_notes(answer: Comparison, width: int) -> list[str]:
 def _interval_notes(answer: Comparison) -> list[Note]:
     """Return the note on the intervals, with the one that is widest for its value."""
 
-    def place(cell: Cell) -> str:
+    def place(cell: ComparedCell) -> str:
         design, workload, cores = cell
         used = answer.cores_used(cores) or 1
         count = f" with {plural(used, 'core')}" if len(answer.cores) > 1 else ""

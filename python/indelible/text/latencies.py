@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from indelible.latencies import NUMBERS, SHARES, commits, distribution, has_later, is_told, numbers
-from indelible.results.comparison import Cell, Comparison
+from indelible.results.comparison import ComparedCell, Comparison
 from indelible.text import BLANK, Note
 from indelible.text.comparison import Grid, cell_grid
 
@@ -27,7 +27,7 @@ def notes(answer: Comparison) -> list[Note]:
 def grid(answer: Comparison, cores: int | None) -> Grid:
     """Return a row for each workload and design."""
 
-    def said(cell: Cell) -> list[str]:
+    def said(cell: ComparedCell) -> list[str]:
         found = numbers(answer, cell) or dict.fromkeys(NUMBERS)
         count = commits(answer, cell)
         return [_said(name, cycles, count) for name, cycles in found.items()]

@@ -14,7 +14,7 @@ from indelible.native import (
     SIMULATED,
     SOURCES,
     UNCACHEABLE,
-    Answer,
+    Measurements,
 )
 
 Row = Mapping[str, Any]
@@ -32,7 +32,7 @@ BUSY_PERCENT = 5.0
 COUNTERS = "counters: "
 
 
-def answer(measured: Answer, width: int | None = None) -> str:
+def answer(measured: Measurements, width: int | None = None) -> str:
     """Return the tables, the paper's ratios beside ours, and the notes."""
     width = width or text.terminal_width()
     parts = [_title(measured.data["computer"])]
@@ -105,7 +105,7 @@ def _table(rows: Sequence[Row], words: Sequence[str], width: int) -> str:
     return text.columns(headers, table, width, right=[*right])
 
 
-def _ratios(measured: Answer) -> list[str]:
+def _ratios(measured: Measurements) -> list[str]:
     """Return the paper's pair of ratios for each source of values, on which they depend."""
     table = []
     for value in SOURCES:
@@ -124,7 +124,7 @@ def _ratios(measured: Answer) -> list[str]:
     return ["\n".join([title, "", above, *body])]
 
 
-def _beside(measured: Answer, width: int) -> str:
+def _beside(measured: Measurements, width: int) -> str:
     """Return native and simulated times side by side, in nanoseconds: the clocks differ."""
     native = {_loop(row): row["ns_per_entry"] for row in measured.rows}
     simulated: dict[tuple[Any, ...], dict[str, float]] = {}
@@ -154,7 +154,7 @@ def _loop(row: Row) -> tuple[Any, ...]:
     return (*[row[name] for name in ROW], row["entries_per_fence"])
 
 
-def _notes(measured: Answer, width: int) -> list[str]:
+def _notes(measured: Measurements, width: int) -> list[str]:
     data = measured.data
     said = [("LLC misses", _misses(measured))]
     steal = [row["steal_percent"] for row in measured.rows if row["steal_percent"] is not None]
@@ -178,7 +178,7 @@ def _notes(measured: Answer, width: int) -> list[str]:
     return [*lines, text.command("repeat", measured.command, width)]
 
 
-def _misses(measured: Answer) -> str:
+def _misses(measured: Measurements) -> str:
     """Return the processor's counts, or why there are none, beside the model's miss rates."""
     first: dict[str, Row] = {}
     for row in measured.rows:

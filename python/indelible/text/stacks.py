@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from indelible.means import mean_of_seeds
-from indelible.results.comparison import Cell, Comparison
+from indelible.results.comparison import ComparedCell, Comparison
 from indelible.stacks import MEAN, Stacked, per_transaction, stacks
 from indelible.text import BLANK, Note, quantity
 from indelible.text.comparison import Grid, judged, zero_note
@@ -56,7 +56,7 @@ def grid(answer: Comparison, cores: int | None, of: Stacked) -> Grid:
     return [heads, *lines]
 
 
-def _whole(answer: Comparison, of: Stacked, cell: Cell) -> str:
+def _whole(answer: Comparison, of: Stacked, cell: ComparedCell) -> str:
     """Return the total of a transaction's stack in its own unit, as text."""
     place = answer.place(cell)
     runs = [answer.runs.get((*place, seed)) for seed in answer.seeds_shown]

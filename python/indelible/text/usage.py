@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from indelible.results.comparison import Cell, Comparison
+from indelible.results.comparison import ComparedCell, Comparison
 from indelible.text import BLANK, Note, ratio
 from indelible.text.comparison import Grid, cell_grid
 from indelible.usage import numbers
@@ -55,7 +55,7 @@ def notes(answer: Comparison) -> list[Note]:
 def grid(answer: Comparison, cores: int | None) -> Grid:
     """Return a row for each workload and design."""
 
-    def said(cell: Cell) -> list[str]:
+    def said(cell: ComparedCell) -> list[str]:
         found = numbers(answer, cell)
         return [
             BLANK if value is None else COLUMNS[name][1](value) for name, value in found.items()

@@ -15,7 +15,7 @@ from indelible.experiment import MACHINE, Experiment
 from indelible.jobs import run_tested, sampled
 from indelible.metrics import metric_named
 from indelible.native import Beside, beside
-from indelible.results.comparison import Cell, Comparison
+from indelible.results.comparison import ComparedCell, Comparison
 from indelible.results.crash import Verdict
 from indelible.settings import Settings, of_cell, pairs
 from indelible.verbs import base_of, counts_of, names_of, seeds_of
@@ -138,7 +138,7 @@ def _plan(
     counts: tuple[int | None, ...],
     template: Experiment,
     scripts: Mapping[str, experiment.Script],
-) -> dict[Cell, Experiment]:
+) -> dict[ComparedCell, Experiment]:
     return {
         (design, workload, cores): replace(
             template,

@@ -9,7 +9,7 @@ from typing import Any
 
 from indelible import changes, experiment, extension, pool
 from indelible.arguments import DesignName, FileName, listed, named, whole
-from indelible.changes import CORES, RUN_FIELDS, Change, Field, Refused
+from indelible.changes import CORES, RUN_SIZES, Change, Field, Refused
 from indelible.cluster import Dask
 from indelible.errors import InputError
 from indelible.experiment import MACHINE, Experiment, Script
@@ -160,7 +160,7 @@ class Question:
         at = self.template
         cores, txs = at.cores, at.txs
         changed: Pairs = ()
-        if change is not None and change.field in RUN_FIELDS and workload not in changes.TIMED:
+        if change is not None and change.field in RUN_SIZES and workload not in changes.TIMED:
             count = int(change.after)
             cores, txs = (count, txs) if change.field == CORES else (cores, count)
             # More cores than the machine has are no error here: its limit is raised.
@@ -187,7 +187,7 @@ class Question:
         named = {key for key, _ in self.template.settings}
         is_of_others = change.field == ITEMS and changes.has_own_items(named, workload)
         has_own = {f"{name}.{change.field}" for name in (called(design), workload)} & named
-        return change.field in RUN_FIELDS or is_of_others or bool(has_own)
+        return change.field in RUN_SIZES or is_of_others or bool(has_own)
 
     def check(self, change: Change | None = None) -> None:
         """Refuse runs that are impossible with a change, or without one."""
