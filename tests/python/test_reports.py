@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,16 @@ def facts(element: Element) -> dict[str, str]:
 
 
 # What holds of both.
+
+
+@each
+def test_a_page_needs_no_library_that_its_figure_does_not_use(
+    verb: str, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "textalloc", None)
+    path = tmp_path / "it.html"
+    assert command(*WORDS[verb], "--report", str(path))[0] == 0
+    assert Page(path.read_text(encoding="utf-8")).root.all("svg")
 
 
 @each

@@ -89,7 +89,7 @@ def check(args: argparse.Namespace) -> None:
         typeset.check(args.table, "--table")
         options.require_writable("--table", args.table)
     if args.report is not None:
-        report.check(args.report, "--report")
+        report.check(args.report, args.command, "--report")
         options.require_writable("--report", args.report)
     names = ("plot", "csv", "table", "report")
     files = {f"--{name}": getattr(args, name) for name in names}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from os import PathLike
@@ -26,8 +26,7 @@ from indelible.results.sweep import Sweep
 
 SUFFIX = ".html"
 
-#: The libraries that a report needs beside that of figures, and the extra that has them all.
-LIBRARIES = ("jinja2", "textalloc")
+#: The extra that has all libraries that a report needs.
 EXTRA = "report"
 
 #: The answers that have a page.
@@ -44,23 +43,26 @@ class Kind:
     verb: str
     #: What its template is given beside that.
     parts: Callable[[Any], dict[str, Any]]
+    #: The libraries that its figures need beside matplotlib.
+    libraries: Sequence[str] = ()
 
 
 KINDS = {
-    Comparison: Kind("comparison", "compare", comparison_page.parts),
+    Comparison: Kind("comparison", "compare", comparison_page.parts, ("textalloc",)),
     Sweep: Kind("sweep", "sweep", sweep_page.parts),
     Causes: Kind("why", "why", causes_page.parts),
 }
 
 
-def check(path: str | PathLike[str], flag: str = "") -> None:
-    """Refuse a path to which no report can be saved, and a report without its library."""
+def check(path: str | PathLike[str], verb: str, flag: str = "") -> None:
+    """Refuse a path to which no report of a command can be saved, and one without its libraries."""
     if Path(path).suffix.lower() != SUFFIX:
         place = f"{flag} {path}".lstrip()
         raise InputError(f"{place}: the name of a report must end in {SUFFIX}")
     try:
         plots.library()
-        for library in LIBRARIES:
+        (of_figures,) = (kind.libraries for kind in KINDS.values() if kind.verb == verb)
+        for library in ("jinja2", *of_figures):
             importlib.import_module(library)
     except ImportError as error:
         raise plots.missing(error, flag or "a report", EXTRA) from None
@@ -68,7 +70,7 @@ def check(path: str | PathLike[str], flag: str = "") -> None:
 
 def save(answer: Reported, path: str | PathLike[str]) -> None:
     """Write the report of an answer."""
-    check(path)
+    check(path, KINDS[type(answer)].verb)
     page = html(answer)
     with files.naming(path):
         files.write(path, page)
