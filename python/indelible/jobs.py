@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 from indelible import cluster, extension, kept, pool, told
 from indelible.cluster import Dask
@@ -52,15 +52,9 @@ def run_all(
     """
     for asked in experiments:
         asked.check()
-    order = sorted(range(len(experiments)), key=lambda index: first(experiments[index]))
-    jobs = kept.keeping(experiments, keep)
-    answers, interrupted = _execute(jobs, order, dask, {})
-    done = {
-        asked: Run.of(data, asked)
-        for asked, data in zip(experiments, answers, strict=True)
-        if _is_whole(data)
-    }
-    return done, interrupted, kept.taken(jobs, "runs")
+    answers, interrupted, taken = _answers(sorted(experiments, key=first), keep, dask, {})
+    runs, _ = _runs(answers)
+    return runs, interrupted, taken
 
 
 def run_each(
@@ -76,15 +70,9 @@ def run_each(
     experiments = [*at]
     named = told.names(experiments, lambda asked: at[asked])
     told.require_possible(experiments, named)
-    jobs = kept.keeping([*map(_tried, experiments)], keep)
-    answers, interrupted = _execute(jobs, range(len(jobs)), dask, named)
-    refused = told.refused(experiments, answers, named)
-    done = {
-        asked: Run.of(data, asked)
-        for asked, data in zip(experiments, answers, strict=True)
-        if _is_whole(data) and asked not in refused
-    }
-    return done, refused, interrupted, kept.taken(jobs, "runs")
+    answers, interrupted, taken = _answers([*map(_tried, experiments)], keep, dask, named)
+    runs, refused = _runs(answers)
+    return runs, told.refused(experiments, refused, named), interrupted, taken
 
 
 def run_possible(
@@ -98,16 +86,10 @@ def run_possible(
     Also returns whether they were interrupted, and how many answers came from the folder `keep`. It
     is an error if one of the `needed` experiments is impossible.
     """
-    tried = [asked if asked in needed else Tried(asked) for asked in experiments]
-    jobs = kept.keeping(tried, keep)
+    jobs = [asked if asked in needed else Tried(asked) for asked in experiments]
     named = told.names([*needed], lambda _: ())
-    answers, interrupted = _execute(jobs, range(len(jobs)), dask, named)
-    whole = {
-        asked: data for asked, data in zip(experiments, answers, strict=True) if _is_whole(data)
-    }
-    done = {asked: Run.of(data, asked) for asked, data in whole.items() if UNTESTED not in data}
-    refused = {asked: data[UNTESTED] for asked, data in whole.items() if asked not in done}
-    return done, refused, interrupted, kept.taken(jobs, "runs")
+    answers, interrupted, taken = _answers(jobs, keep, dask, named)
+    return *_runs(answers), interrupted, taken
 
 
 def run_tested(
@@ -129,26 +111,21 @@ def run_tested(
     named = told.names([*seeded.values()], _cores)
     # Which runs are possible does not depend on the seed.
     told.require_possible([*plan.values()], named)
-    all_jobs: Sequence[Any] = [*seeded.values(), *campaigns]
-    order = sorted(range(len(all_jobs)), key=lambda index: urgency(all_jobs[index]))
-    jobs = kept.keeping([*map(_tried, seeded.values()), *campaigns], keep)
-    answers, interrupted = _execute(jobs, order, dask, named)
-    impossible = told.refused([*seeded.values()], answers[: len(seeded)], named)
-    runs = {
-        cell: Run.of(data, asked)
-        for (cell, asked), data in zip(seeded.items(), answers, strict=False)
-        if _is_whole(data) and asked not in impossible
-    }
+    jobs = sorted([*map(_tried, seeded.values()), *campaigns], key=urgency)
+    what = "runs and campaigns" if campaigns else "runs"
+    answers, interrupted, taken = _answers(jobs, keep, dask, named, what)
+    done, impossible = _runs(answers)
+    impossible = told.refused([*seeded.values()], impossible, named)
+    runs = {cell: done[asked] for cell, asked in seeded.items() if asked in done}
     refused = {cell: impossible[asked] for cell, asked in seeded.items() if asked in impossible}
     verdicts: dict[ComparedCell, Verdict] = {}
-    for (job, cells), data in zip(campaigns.items(), answers[len(seeded) :], strict=True):
-        if _is_whole(data):
-            verdict = _verdict(job, data)
+    for job, cells in campaigns.items():
+        if job in answers:
+            verdict = _verdict(job, answers[job])
             if verdict.reason is not None:
                 own = told.by_its_own_name(verdict.reason, job.experiment, named)
                 verdict = replace(verdict, reason=own)
             verdicts |= dict.fromkeys(cells, verdict)
-    taken = kept.taken(jobs, "runs and campaigns" if campaigns else "runs")
     return runs, refused, verdicts, interrupted, taken
 
 
@@ -227,8 +204,7 @@ def urgency(job: Experiment | Tried) -> tuple[int, bool, int]:
     All jobs of a seed come before those of the next, so that an interruption leaves whole seeds.
     """
     asked = job.experiment
-    is_campaign = not isinstance(job, Experiment)
-    return (asked.seed, is_campaign, -(asked.cores or 0))
+    return (asked.seed, job.asks == Campaign.asks, -(asked.cores or 0))
 
 
 def _tried(asked: Experiment) -> Experiment | Tried:
@@ -243,23 +219,40 @@ def _cores(asked: Experiment) -> list[str]:
     return [] if asked.cores is None else [f"{asked.cores} core{'s'[: asked.cores > 1]}"]
 
 
-def _execute(
-    jobs: Sequence[Any], order: Iterable[int], dask: Dask, named: Mapping[Experiment, str]
-) -> tuple[Sequence[dict[str, Any] | None], bool]:
-    """Return the answers of the jobs, and whether Ctrl-C came before the last one.
+def _answers(
+    jobs: Sequence[Any],
+    keep: str | os.PathLike[str] | None,
+    dask: Dask,
+    named: Mapping[Experiment, str],
+    what: str = "runs",
+) -> tuple[dict[Any, dict[str, Any]], bool, Taken | None]:
+    """Return the whole answers of jobs, which begin in their order, by job.
 
-    Errors have the names of the runs.
+    Also returns whether Ctrl-C came before the last one, and how many of `what` came from the
+    folder `keep`. Errors have the names of the runs.
     """
-    jobs = [OneOf(job, named) for job in jobs]
+    keeping = kept.keeping(jobs, keep)
+    interrupted = False
     try:
         with cluster.place_of(dask) as place:
-            return pool.execute(jobs, order, place=place), False
+            answers = pool.execute([OneOf(job, named) for job in keeping], place=place)
     except pool.Interrupted as interrupt:
-        return interrupt.partial, True
+        answers, interrupted = interrupt.partial, True
+    whole = {
+        job: data
+        for job, data in zip(jobs, answers, strict=True)
+        if data is not None and not data.get("cancelled")
+    }
+    return whole, interrupted, kept.taken(keeping, what)
 
 
-def _is_whole(data: dict[str, Any] | None) -> TypeGuard[dict[str, Any]]:
-    return data is not None and not data.get("cancelled")
+def _runs(
+    answers: Mapping[Any, Mapping[str, Any]],
+) -> tuple[dict[Experiment, Run], dict[Experiment, str]]:
+    """Return the runs among the answers of jobs, and why other runs are impossible."""
+    of = {job.experiment: data for job, data in answers.items() if job.asks == Experiment.asks}
+    runs = {asked: Run.of(data, asked) for asked, data in of.items() if UNTESTED not in data}
+    return runs, {asked: data[UNTESTED] for asked, data in of.items() if asked not in runs}
 
 
 def _verdict(job: Tried, data: Mapping[str, Any]) -> Verdict:

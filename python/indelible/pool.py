@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -104,18 +104,15 @@ def jobs_at_once() -> int:
 
 
 def execute(
-    jobs: Sequence[Job],
-    order: Iterable[int] | None = None,
-    what: str = "runs",
-    place: Place | None = None,
+    jobs: Sequence[Job], what: str = "runs", place: Place | None = None
 ) -> list[dict[str, Any]]:
-    """Do the jobs, starting them in the given order; the first error stops them all.
+    """Do the jobs, starting them in their order; the first error stops them all.
 
     Ctrl-C stops them too and raises `Interrupted`, with the results of those that had ended or
     that stopped in time, and `None` for the others. So does a `KeyboardInterrupt` of a job.
     """
     with held_still():
-        return _execute(jobs, range(len(jobs)) if order is None else order, what, place or Here())
+        return _execute(jobs, what, place or Here())
 
 
 def execute_one(
@@ -136,11 +133,9 @@ def execute_one(
     return answered(data)
 
 
-def _execute(
-    jobs: Sequence[Job], order: Iterable[int], what: str, place: Place
-) -> list[dict[str, Any]]:
+def _execute(jobs: Sequence[Job], what: str, place: Place) -> list[dict[str, Any]]:
     at_once, controls = place.at_once(jobs), place.controls(jobs)
-    waiting = Waiting(order, [_is_script(job) for job in jobs])
+    waiting = Waiting([_is_script(job) for job in jobs])
     finished: Finished = SimpleQueue()
     results: list[dict[str, Any] | None] = [None] * len(jobs)
 
@@ -192,13 +187,12 @@ class Waiting:
     Python's lock. So while one runs, the next job is one with a design in Rust, if there is any.
     """
 
-    def __init__(self, order: Iterable[int], is_script: Sequence[bool]) -> None:
+    def __init__(self, is_script: Sequence[bool]) -> None:
         self._is_script = is_script
-        # The jobs of each kind, with their places in the order of all jobs.
-        self._scripts: deque[tuple[int, int]] = deque()
-        self._others: deque[tuple[int, int]] = deque()
-        for place, index in enumerate(order):
-            (self._scripts if is_script[index] else self._others).append((place, index))
+        self._scripts: deque[int] = deque()
+        self._others: deque[int] = deque()
+        for index, own in enumerate(is_script):
+            (self._scripts if own else self._others).append(index)
         self._changed = threading.Condition()
         self._script_runs = False
 
@@ -207,13 +201,13 @@ class Waiting:
         with self._changed:
             while self._scripts or self._others:
                 if (first := self._first()) is not None:
-                    _, index = first.popleft()
+                    index = first.popleft()
                     self._script_runs |= self._is_script[index]
                     return index
                 self._changed.wait()
         return None
 
-    def _first(self) -> deque[tuple[int, int]] | None:
+    def _first(self) -> deque[int] | None:
         """Return the queue of the first job that may begin, or None if none may."""
         kinds = (self._others,) if self._script_runs else (self._scripts, self._others)
         return min((kind for kind in kinds if kind), key=lambda kind: kind[0], default=None)

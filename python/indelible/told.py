@@ -10,7 +10,7 @@ from typing import Any
 from indelible.errors import InputError
 from indelible.experiment import Experiment
 from indelible.scripts import called
-from indelible.work import UNTESTED, Control, Simulated
+from indelible.work import Control, Simulated
 
 #: A parameter of the design or the workload, as an error of one run advises to set it.
 OWN = re.compile(r"\b(design|workload)\.(?=\w+=)")
@@ -58,14 +58,14 @@ def require_possible(experiments: Sequence[Experiment], named: Mapping[Experimen
 
 def refused(
     experiments: Sequence[Experiment],
-    answers: Sequence[Mapping[str, Any] | None],
+    reasons: Mapping[Experiment, str],
     named: Mapping[Experiment, str],
 ) -> dict[Experiment, str]:
     """Return why some of several runs are impossible, or refuse the first if none was possible."""
     found = {
-        asked: by_its_own_name(data[UNTESTED], asked, named)
-        for asked, data in zip(experiments, answers, strict=True)
-        if data is not None and UNTESTED in data
+        asked: by_its_own_name(reasons[asked], asked, named)
+        for asked in experiments
+        if asked in reasons
     }
     if found and len(found) == len(experiments):
         asked, reason = next(iter(found.items()))

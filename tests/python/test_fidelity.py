@@ -380,11 +380,12 @@ def test_a_run_of_each_kind_comes_first_and_then_the_longest() -> None:
     asked = [Experiment("silo", "hash", cores=cores) for cores in (2, 8, 1, 4)]
     asked.append(Experiment("lad", "hash", cores=8, txs=9_000))
     asked.append(Experiment("lad", "hash", cores=8, txs=9_001))
-    assert command.order(asked) == [4, 2, 5, 1, 3, 0]
+    assert command.ordered(asked) == [asked[index] for index in (4, 2, 5, 1, 3, 0)]
     # So is one of each machine, and of each setting; without a length it is the usual one.
     usual = Experiment("silo", "hash", txs=999)
     kinds = [usual, replace(usual, machine="tiny"), replace(usual, settings=(("pm.tRP", "1ns"),))]
-    assert command.order([*kinds, replace(usual, txs=None)]) == [0, 1, 2, 3]
+    kinds.append(replace(usual, txs=None))
+    assert command.ordered(kinds) == kinds
 
 
 @needs_core

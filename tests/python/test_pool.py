@@ -58,7 +58,7 @@ def test_whatever_ends_a_job_ends_the_call(raised: str, caught: str) -> None:
 
 def test_of_two_designs_in_python_one_runs_at_a_time() -> None:
     """Of four jobs the first two and the last are of such designs."""
-    waiting = pool.Waiting(range(4), [True, True, False, True])
+    waiting = pool.Waiting([True, True, False, True])
     assert waiting.take() == 0
     assert waiting.take() == 2, "the second one waits"
     found: list[int | None] = []
@@ -89,7 +89,7 @@ def test_which_job_is_next_takes_no_look_at_those_that_wait() -> None:
             looks += 1
             return super().__getitem__(index)
 
-    waiting = pool.Waiting(range(1000), Kinds([True] * 500 + [False] * 500))
+    waiting = pool.Waiting(Kinds([True] * 500 + [False] * 500))
     assert [waiting.take() for _ in range(501)] == [0, *range(500, 1000)]
     assert looks < 3 * 1000
     for number in range(500):
@@ -121,11 +121,11 @@ def test_as_many_jobs_run_at_a_time_as_the_computer_lets(
         assert pool.execute([job] * 3) == [{"done": True}] * 3
 
 
-def test_jobs_begin_in_the_order_that_was_asked_for() -> None:
-    waiting = pool.Waiting([3, 0, 2, 1], [False, True, False, True])
-    assert [waiting.take() for _ in range(3)] == [3, 0, 2]
-    waiting.done(3)
-    assert [waiting.take() for _ in range(2)] == [1, None]
+def test_jobs_begin_in_their_order() -> None:
+    waiting = pool.Waiting([True, False, False, True, False])
+    assert [waiting.take() for _ in range(2)] == [0, 1]
+    waiting.done(0)
+    assert [waiting.take() for _ in range(4)] == [2, 3, 4, None]
 
 
 def test_a_notebook_shows_how_far_jobs_are_and_nothing_when_they_have_ended(

@@ -106,21 +106,20 @@ def named(names: Sequence[str]) -> list[Table | Facts]:
 def measured(cells: Iterable[Cell]) -> dict[Cell, Row]:
     """Make the runs, each once, and return their rows."""
     asked = {cell: cell.experiment("", None, SEED) for cell in cells}
-    experiments = [*asked.values()]
-    rows = pool.execute(experiments, order(experiments)) if experiments else []
-    return dict(zip(asked, rows, strict=True))
+    jobs = ordered(dict.fromkeys(asked.values()))
+    rows = dict(zip(jobs, pool.execute(jobs), strict=True)) if jobs else {}
+    return {cell: rows[job] for cell, job in asked.items()}
 
 
-def order(experiments: Sequence[Experiment]) -> list[int]:
-    """Return the order of runs: the shortest of each kind, then all others, the longest first.
+def ordered(experiments: Iterable[Experiment]) -> list[Experiment]:
+    """Return runs in their order: the shortest of each kind, then all others, the longest first.
 
     A setting that a table has wrong is refused before the long part.
     """
-    length = [(asked.cores or 1) * (asked.txs or TXS) for asked in experiments]
-    longest = sorted(range(len(experiments)), key=lambda index: -length[index])
-    kinds = [(asked.machine, asked.design, asked.settings) for asked in experiments]
-    first = {*{kinds[index]: index for index in longest}.values()}
-    return sorted(longest, key=lambda index: index not in first)
+    longest = sorted(experiments, key=lambda asked: -(asked.cores or 1) * (asked.txs or TXS))
+    kinds = {(asked.machine, asked.design, asked.settings): asked for asked in longest}
+    first = {*kinds.values()}
+    return sorted(longest, key=lambda asked: asked not in first)
 
 
 def _differs(before: Mapping[Path, str], after: Mapping[Path, str]) -> int:
