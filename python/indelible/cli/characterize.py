@@ -63,17 +63,6 @@ def call(args: argparse.Namespace) -> int:
         options.show_answer(args, answer)
         return 2 if answer.get("refused") else 0
 
-    return options.answer(
-        lambda: indelible.characterize(
-            args.workloads,
-            args.machine,
-            cores=args.cores,
-            txs=args.txs,
-            seed=args.seed,
-            set=args.set,
-            sql=args.sql,
-            ycsb=args.ycsb,
-            replay=args.replay,
-        ),
-        show,
-    )
+    own = ("workloads", "machine", "cores", "txs", "seed", "set", "sql", "ycsb", "replay")
+    words = options.given(args, *own)
+    return options.answer(lambda: indelible.characterize(**words), show)

@@ -103,7 +103,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     outputs.add_report(parser, "the whole comparison", "every view as a figure and a table")
     parser.add_argument(
         "--no-crash",
-        action="store_true",
+        dest="crash",
+        action="store_false",
         help="skip the crash campaigns; there are then no verdicts",
     )
     parser.add_argument(
@@ -138,23 +139,10 @@ def call(args: argparse.Namespace) -> int:
         outputs.show(args, answer, view.text, view.figure, more, table)
         return 1 if not answer.passed else 2 if answer.refused else 0
 
-    return options.answer(
-        lambda: indelible.compare(
-            args.designs,
-            args.workloads,
-            cores=args.cores,
-            metric=args.metric,
-            normalize=args.normalize,
-            seeds=args.seeds,
-            crash=not args.no_crash,
-            native=args.native,
-            latencies=args.latencies and _needs_distributions(args),
-            keep=args.keep,
-            dask=args.dask,
-            **options.experiment_arguments(args),
-        ),
-        show,
-    )
+    own = ("designs", "workloads", "cores", "metric", "normalize", "seeds", "crash", "native")
+    words = options.given(args, *own, "keep", "dask", *options.EXPERIMENT)
+    latencies = args.latencies and _needs_distributions(args)
+    return options.answer(lambda: indelible.compare(**words, latencies=latencies), show)
 
 
 def _needs_distributions(args: argparse.Namespace) -> bool:

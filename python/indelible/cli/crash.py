@@ -77,7 +77,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         " something: few transactions, on few cores, with one of nine seeds",
     )
     parser.add_argument(
-        "--no-nested", action="store_true", help="do not cut the power during recovery"
+        "--no-nested",
+        dest="nested",
+        action="store_false",
+        help="do not cut the power during recovery",
     )
     parser.add_argument(
         "--lives",
@@ -135,25 +138,7 @@ def call(args: argparse.Namespace) -> int:
         # The input may have nothing that a design could get wrong, which then proves nothing.
         return 2 if answer.data["points"] and not answer.checked else 0
 
-    return options.answer(
-        lambda: indelible.crash(
-            args.design,
-            args.workload,
-            cores=args.cores,
-            points=args.points,
-            event=args.event,
-            mutants=args.mutants,
-            nested=not args.no_nested,
-            without=args.without,
-            lives=args.lives,
-            check=args.check,
-            images=args.images,
-            leave_out=args.leave_out,
-            trials=args.trials,
-            smallest=args.smallest,
-            keep=args.keep,
-            dask=args.dask,
-            **options.experiment_arguments(args),
-        ),
-        show,
-    )
+    own = ("design", "workload", "cores", "points", "event", "mutants", "nested", "without")
+    more = ("lives", "check", "images", "leave_out", "trials", "smallest", "keep", "dask")
+    words = options.given(args, *own, *more, *options.EXPERIMENT)
+    return options.answer(lambda: indelible.crash(**words), show)

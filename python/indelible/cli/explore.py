@@ -91,11 +91,6 @@ def call(args: argparse.Namespace) -> int:
             return 1
         return 0 if answer.checked else 2
 
-    shared = ("check", "seeds", "seed", "before", "design", "machine", "points", "set", "out")
-    recorded = ("pool", "loads", "unseen", "most", "seconds")
-    return options.answer(
-        lambda: indelible.explore(
-            command, **{name: getattr(args, name) for name in (*shared, *recorded)}
-        ),
-        show,
-    )
+    own = ("check", "seeds", "seed", "before", "design", "machine", "points", "set", "out")
+    words = options.given(args, *own, "pool", "loads", "unseen", "most", "seconds")
+    return options.answer(lambda: indelible.explore(command, **words), show)

@@ -33,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `litmus`."""
     parser.add_argument(
         "--order",
+        dest="orders",
         action="append",
         default=[],
         metavar="NAME",
@@ -80,16 +81,6 @@ def call(args: argparse.Namespace) -> int:
         options.show_answer(args, answer)
         return 0 if answer.passed else 1
 
-    return options.answer(
-        lambda: indelible.litmus(
-            *args.files,
-            orders=args.order,
-            random=args.random,
-            mutants=args.mutants,
-            program=args.program,
-            without=args.without,
-            set=args.set,
-            seed=args.seed,
-        ),
-        show,
-    )
+    own = ("orders", "random", "mutants", "program", "without", "set", "seed")
+    words = options.given(args, *own)
+    return options.answer(lambda: indelible.litmus(*args.files, **words), show)

@@ -79,8 +79,6 @@ def call(args: argparse.Namespace) -> int:
                 options.show(f"\nfigure: {args.plot}")
         return 0
 
-    lists = ("variants", "entries", "fences", "values", "arrays", "logs", "logging")
-    words = (*lists, "array_writes", "threads", "quick", "whole", "seed", "against")
-    return options.answer(
-        lambda: native.logging(**{name: getattr(args, name) for name in words}), show
-    )
+    own = ("variants", "entries", "fences", "values", "arrays", "logs", "logging", "array_writes")
+    words = options.given(args, *own, "threads", "quick", "whole", "seed", "against")
+    return options.answer(lambda: native.logging(**words), show)

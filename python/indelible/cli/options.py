@@ -248,10 +248,13 @@ def add_settings(
     )
 
 
-def experiment_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what `add_experiment` and `add_common` read, as arguments of a Python call."""
-    shared = ("machine", "txs", "seed", "set", "sql", "ycsb", "replay", "exact")
-    return {name: getattr(args, name) for name in shared}
+#: What `add_experiment` and `add_common` read for a Python call.
+EXPERIMENT = ("machine", "txs", "seed", "set", "sql", "ycsb", "replay", "exact")
+
+
+def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return flags as arguments of a Python call, which has the same words."""
+    return {name: getattr(args, name) for name in names}
 
 
 def require(args: argparse.Namespace, *flags: str) -> None:

@@ -63,13 +63,5 @@ def call(args: argparse.Namespace) -> int:
         outputs.show(args, answer, probe_text.probed, probe_plot.figure)
         return 0
 
-    return options.answer(
-        lambda: indelible.probe(
-            args.machines,
-            args.only,
-            set=args.set,
-            seed=args.seed,
-            curves=args.plot is not None,
-        ),
-        show,
-    )
+    words = options.given(args, "machines", "only", "set", "seed")
+    return options.answer(lambda: indelible.probe(curves=args.plot is not None, **words), show)

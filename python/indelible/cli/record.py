@@ -102,12 +102,8 @@ def call(args: argparse.Namespace) -> int:
     answer = indelible.record(
         command,
         out,
-        pool=args.pool,
-        loads=args.loads,
-        unseen=args.unseen,
-        most=args.most,
-        seed=args.seed,
         stdout=sys.stderr if args.json else None,
+        **options.given(args, "pool", "loads", "unseen", "most", "seed"),
     )
     options.show_answer(args, answer)
     return 0

@@ -67,16 +67,5 @@ def call(args: argparse.Namespace) -> int:
             outputs.show(args, answer, reproduction_text.reproduction, reproduction_plot.figure)
         return 0
 
-    return options.answer(
-        lambda: indelible.reproduce(
-            args.paper,
-            args.machine,
-            vary=vary or None,
-            txs=args.txs,
-            seed=args.seed,
-            set=args.set,
-            keep=args.keep,
-            dask=args.dask,
-        ),
-        show,
-    )
+    words = options.given(args, "paper", "machine", "txs", "seed", "set", "keep", "dask")
+    return options.answer(lambda: indelible.reproduce(vary=vary or None, **words), show)

@@ -55,15 +55,6 @@ def call(args: argparse.Namespace) -> int:
         options.show_answer(args, answer)
         return 0
 
-    return options.answer(
-        lambda: indelible.run(
-            args.design,
-            args.workload,
-            cores=args.cores,
-            epochs=args.epochs,
-            latencies=args.latencies,
-            warmup=args.warmup,
-            **options.experiment_arguments(args),
-        ),
-        show,
-    )
+    own = ("design", "workload", "cores", "epochs", "latencies", "warmup")
+    words = options.given(args, *own, *options.EXPERIMENT)
+    return options.answer(lambda: indelible.run(**words), show)

@@ -93,18 +93,6 @@ def call(args: argparse.Namespace) -> int:
         outputs.show(args, answer, sweep_text.sweep, sweep_plot.figure, table=sheets.swept)
         return 2 if answer.refused else 0
 
-    return options.answer(
-        lambda: indelible.sweep(
-            args.designs,
-            args.workloads,
-            vary,
-            cores=args.cores,
-            metric=args.metric,
-            normalize=args.normalize,
-            seeds=args.seeds,
-            keep=args.keep,
-            dask=args.dask,
-            **options.experiment_arguments(args),
-        ),
-        show,
-    )
+    own = ("designs", "workloads", "cores", "metric", "normalize", "seeds", "keep", "dask")
+    words = options.given(args, *own, *options.EXPERIMENT)
+    return options.answer(lambda: indelible.sweep(vary=vary, **words), show)

@@ -112,6 +112,6 @@ def call(args: argparse.Namespace) -> int:
             return BAD_INPUT
         return 0
 
-    shared = ("start", "length", "event", "address", "without", "cores")
-    asked = {name: getattr(args, name) for name in shared} | options.experiment_arguments(args)
-    return options.answer(lambda: indelible.trace(args.design, args.workload, **asked), show)
+    own = ("design", "workload", "start", "length", "event", "address", "without", "cores")
+    words = options.given(args, *own, *options.EXPERIMENT)
+    return options.answer(lambda: indelible.trace(**words), show)

@@ -89,18 +89,6 @@ def call(args: argparse.Namespace) -> int:
         outputs.show(args, answer, partial(causes_text.causes, top=args.top), causes_plot.figure)
         return 0
 
-    return options.answer(
-        lambda: indelible.why(
-            args.designs,
-            args.workloads,
-            cores=args.cores,
-            metric=args.metric,
-            by=args.by,
-            fields=args.fields,
-            seeds=args.seeds,
-            keep=args.keep,
-            dask=args.dask,
-            **options.experiment_arguments(args),
-        ),
-        show,
-    )
+    own = ("designs", "workloads", "cores", "metric", "by", "fields", "seeds", "keep", "dask")
+    words = options.given(args, *own, *options.EXPERIMENT)
+    return options.answer(lambda: indelible.why(**words), show)
