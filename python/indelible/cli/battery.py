@@ -40,8 +40,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `battery`."""
-    answer = options.quietly(
-        lambda: indelible.battery(args.designs, args.machine, cores=args.cores, set=args.set)
-    )
-    options.show_answer(args, answer)
-    return 0
+    words = options.given(args, "designs", "machine", "cores", "set")
+    return options.reply(args, lambda: indelible.battery(**words))

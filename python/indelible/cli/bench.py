@@ -7,7 +7,6 @@ import argparse
 import indelible
 from indelible import benchmark
 from indelible.cli import options
-from indelible.results import Benchmark
 
 HELP = "how fast the simulator itself is"
 DESCRIPTION = (
@@ -39,11 +38,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `bench`."""
-
-    def show(answer: Benchmark) -> int:
-        options.show_answer(args, answer)
-        return 0
-
-    return options.answer(
-        lambda: indelible.bench(args.quick, designs=args.designs, seed=args.seed), show
-    )
+    words = options.given(args, "quick", "designs", "seed")
+    return options.reply(args, lambda: indelible.bench(**words))

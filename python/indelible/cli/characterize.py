@@ -6,7 +6,6 @@ import argparse
 
 import indelible
 from indelible.cli import options
-from indelible.results import Characterization
 from indelible.verbs import characterize
 
 HELP = "what the transactions of a workload write, next to published values"
@@ -58,11 +57,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `characterize`."""
-
-    def show(answer: Characterization) -> int:
-        options.show_answer(args, answer)
-        return 2 if answer.get("refused") else 0
-
     own = ("workloads", "machine", "cores", "txs", "seed", "set", "sql", "ycsb", "replay")
     words = options.given(args, *own)
-    return options.answer(lambda: indelible.characterize(**words), show)
+    return options.reply(
+        args,
+        lambda: indelible.characterize(**words),
+        lambda answer: 2 if answer.get("refused") else 0,
+    )

@@ -131,8 +131,7 @@ def call(args: argparse.Namespace) -> int:
     """Answer `crash`."""
     options.require_cell(args)
 
-    def show(answer: Crash) -> int:
-        options.show_answer(args, answer)
+    def code(answer: Crash) -> int:
         if answer.failed:
             return 1
         # The input may have nothing that a design could get wrong, which then proves nothing.
@@ -141,4 +140,4 @@ def call(args: argparse.Namespace) -> int:
     own = ("design", "workload", "cores", "points", "event", "mutants", "nested", "without")
     more = ("lives", "check", "images", "leave_out", "trials", "smallest", "keep", "dask")
     words = options.given(args, *own, *more, *options.EXPERIMENT)
-    return options.answer(lambda: indelible.crash(**words), show)
+    return options.reply(args, lambda: indelible.crash(**words), code)

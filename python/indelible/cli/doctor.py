@@ -6,7 +6,6 @@ import argparse
 
 import indelible
 from indelible.cli import options
-from indelible.results.health import Health
 
 HELP = "check that this installation works"
 DESCRIPTION = (
@@ -31,9 +30,4 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `doctor`."""
-
-    def show(answer: Health) -> int:
-        options.show_answer(args, answer)
-        return 0 if answer.passed else FAILED
-
-    return options.answer(indelible.doctor, show)
+    return options.reply(args, indelible.doctor, lambda answer: 0 if answer.passed else FAILED)

@@ -50,7 +50,5 @@ def call(args: argparse.Namespace) -> int:
     """Answer `explain`."""
     if args.name is None:
         raise InputError("`indelible explain` needs a name; `indelible list` lists them")
-    on = {"machine": args.machine, "cores": args.cores}
-    about = options.quietly(lambda: indelible.explain(args.name, args.set, args.diff, **on))
-    options.show_answer(args, about)
-    return 0
+    words = options.given(args, "name", "set", "diff", "machine", "cores")
+    return options.reply(args, lambda: indelible.explain(**words))

@@ -85,12 +85,11 @@ def call(args: argparse.Namespace) -> int:
     """Answer `explore`."""
     command = record.program_of(args)
 
-    def show(answer: Exploration) -> int:
-        options.show_answer(args, answer)
+    def code(answer: Exploration) -> int:
         if answer.failed:
             return 1
         return 0 if answer.checked else 2
 
     own = ("check", "seeds", "seed", "before", "design", "machine", "points", "set", "out")
     words = options.given(args, *own, "pool", "loads", "unseen", "most", "seconds")
-    return options.answer(lambda: indelible.explore(command, **words), show)
+    return options.reply(args, lambda: indelible.explore(command, **words), code)

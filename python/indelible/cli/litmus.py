@@ -7,7 +7,6 @@ import argparse
 import indelible
 from indelible.cli import options
 from indelible.experiment import RANDOM_MAX
-from indelible.results.litmus import Litmus
 
 HELP = "what a power failure may leave of a few ordered stores"
 DESCRIPTION = (
@@ -76,11 +75,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `litmus`."""
-
-    def show(answer: Litmus) -> int:
-        options.show_answer(args, answer)
-        return 0 if answer.passed else 1
-
     own = ("orders", "random", "mutants", "program", "without", "set", "seed")
     words = options.given(args, *own)
-    return options.answer(lambda: indelible.litmus(*args.files, **words), show)
+    return options.reply(
+        args,
+        lambda: indelible.litmus(*args.files, **words),
+        lambda answer: 0 if answer.passed else 1,
+    )

@@ -29,6 +29,8 @@ class Printed(Protocol):
         """Return the object that `--json` prints."""
 
 
+Shown = TypeVar("Shown", bound=Printed)
+
 #: More digits than the largest valid number has, even with a `_` here and there.
 DIGITS_MAX = 30
 
@@ -281,12 +283,6 @@ def require_writable(flag: str, path: str) -> None:
     files.require_writable(flag, path)
 
 
-def quietly(ask: Callable[[], Answer]) -> Answer:
-    """Return an answer; whatever a design in Python prints meanwhile goes to stderr."""
-    with redirect_stdout(sys.stderr):
-        return ask()
-
-
 #: The functions that are called with each answer that is shown.
 _listeners: list[Callable[[Any], None]] = []
 
@@ -315,7 +311,9 @@ def is_heard() -> bool:
 def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
     """Show the answer, or after Ctrl-C the part of it that there is."""
     try:
-        found = quietly(ask)
+        # Whatever a design in Python prints meanwhile goes to stderr.
+        with redirect_stdout(sys.stderr):
+            found = ask()
     except Interrupted as interrupt:
         if interrupt.partial is None:
             raise
@@ -323,6 +321,18 @@ def answer(ask: Callable[[], Answer], show: Callable[[Answer], int]) -> int:
         return INTERRUPTED
     tell(found)
     return show(found)
+
+
+def reply(
+    args: argparse.Namespace, ask: Callable[[], Shown], code: Callable[[Shown], int] = lambda _: 0
+) -> int:
+    """Print the answer as `show_answer` does; return the exit code that `code` has for it."""
+
+    def show(found: Shown) -> int:
+        show_answer(args, found)
+        return code(found)
+
+    return answer(ask, show)
 
 
 def show_answer(args: argparse.Namespace, found: Printed) -> None:

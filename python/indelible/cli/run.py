@@ -7,7 +7,6 @@ import argparse
 import indelible
 from indelible.cli import options
 from indelible.experiment import MACHINE
-from indelible.results.run import Run
 
 HELP = "one workload on one design"
 DESCRIPTION = (
@@ -50,11 +49,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def call(args: argparse.Namespace) -> int:
     """Answer `run`."""
     options.require_cell(args)
-
-    def show(answer: Run) -> int:
-        options.show_answer(args, answer)
-        return 0
-
     own = ("design", "workload", "cores", "epochs", "latencies", "warmup")
     words = options.given(args, *own, *options.EXPERIMENT)
-    return options.answer(lambda: indelible.run(**words), show)
+    return options.reply(args, lambda: indelible.run(**words))
