@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import stat
 from collections import Counter
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any, ClassVar
 
 from indelible import extension
 from indelible.arguments import FileName, is_truth, named, readable, truth, whole
+from indelible.commands import flag, flags, line, reads, sets
 from indelible.errors import InputError
 from indelible.extension import Control, ask
 
@@ -149,21 +149,15 @@ class Experiment:
             spec["script"] = [self.script.path, self.script.text]
         return spec
 
-    def command(self, verb: str = "run") -> str:
+    def words(self) -> list[str]:
+        """Return the words of a command line that say which experiment it is about."""
+        names = ("design", "workload", "machine", "cores", "txs", "warmup", "seed")
+        more = [*sets(self.settings), *reads([self.script] if self.script else [])]
+        return [*flags(self, *names), *more, *flags(self, "exact", "epochs", "latencies")]
+
+    def command(self) -> str:
         """Return the command line that repeats this experiment."""
-        words = [f"indelible {verb} --design {shlex.quote(self.design)}"]
-        words.append(f"--workload {self.workload}")
-        words.append(f"--machine {shlex.quote(self.machine)}")
-        words += [f"--cores {self.cores}"] if self.cores is not None else []
-        words += [f"--txs {self.txs}"] if self.txs is not None else []
-        words += [f"--warmup {self.warmup}"] if self.warmup is not None else []
-        words.append(f"--seed {self.seed}")
-        words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in self.settings]
-        words += [f"{self.script.flag} {shlex.quote(self.script.path)}"] if self.script else []
-        words += ["--exact"] if self.exact else []
-        words += ["--epochs"] if self.epochs else []
-        words += ["--latencies"] if self.latencies else []
-        return " ".join(words)
+        return line("run", self.words())
 
     def start(self, control: Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread."""
@@ -218,19 +212,13 @@ class Campaign:
 
     def command(self) -> str:
         """Return the command line that repeats this campaign."""
-        words = [self.experiment.command("crash")]
-        words += [f"--points {self.points}"] if self.points is not None else []
-        words += [f"--event {self.event}"] if self.event is not None else []
-        words += [f"--without {self.without}"] if self.without is not None else []
-        words += ["--mutants"] if self.mutants is True else []
-        words += [f"--mutants {shlex.quote(self.mutants)}"] if isinstance(self.mutants, str) else []
-        words += [f"--trials {self.trials}"] if self.trials is not None else []
-        words += [] if self.nested else ["--no-nested"]
-        words += [f"--lives {self.lives}"] if self.lives is not None else []
-        words += [f"--check {shlex.quote(self.check)}"] if self.check is not None else []
-        words += [f"--images {shlex.quote(self.images)}"] if self.images is not None else []
-        words += [f"--leave-out {self.leave_out}"] if self.leave_out is not None else []
-        return " ".join(words)
+        return line(
+            "crash",
+            self.experiment.words(),
+            flags(self, "points", "event", "without", "mutants", "trials"),
+            flag("--no-nested", not self.nested),
+            flags(self, "lives", "check", "images", "leave_out"),
+        )
 
     def trial(self, row: Mapping[str, Any]) -> Campaign:
         """Return the campaign of one trial, of a mutant or of the unchanged design.
@@ -326,14 +314,14 @@ class Recording:
 
     def command(self) -> str:
         """Return the command line that repeats this recording."""
-        words = [self.experiment.command("trace")]
-        words += [f"--without {self.without}"] if self.without is not None else []
-        words += [f"--event {self.event}"] if self.event is not None else []
-        start, length = shlex.quote(self.start_at), shlex.quote(self.length)
-        words += [f"--from {start}"] if self.start_at != TIMELINE_START else []
-        words += [f"--for {length}"] if self.length != TIMELINE_LENGTH else []
-        words += [f"--address {self.address}"] if self.address is not None else []
-        return " ".join(words)
+        return line(
+            "trace",
+            self.experiment.words(),
+            flags(self, "without", "event"),
+            ["--from", self.start_at] if self.start_at != TIMELINE_START else [],
+            ["--for", self.length] if self.length != TIMELINE_LENGTH else [],
+            flags(self, "address"),
+        )
 
     def start(self, control: extension.core.Control) -> dict[str, Any]:
         """Run it; `control` stops it from another thread. The answer's `trace` is in bytes."""
@@ -357,15 +345,8 @@ class Logging:
 
     def command(self) -> str:
         """Return the command line that repeats this measurement."""
-        words = ["indelible native logging"]
-        for name, value in self.asked:
-            flag = f"--{name.replace('_', '-')}"
-            if value is True:
-                words.append(flag)
-            elif value is not None and value is not False:
-                listed = value if isinstance(value, (list, tuple)) else [value]
-                words.append(f"{flag} {shlex.quote(','.join(map(str, listed)))}")
-        return " ".join(words)
+        each = (flag(f"--{name.replace('_', '-')}", value) for name, value in self.asked)
+        return line("native", "logging", *each)
 
     def start(self, control: extension.core.Control) -> dict[str, Any]:
         """Measure; `control` stops it from another thread."""
@@ -395,16 +376,15 @@ class LitmusTests:
 
     def command(self) -> str:
         """Return the command line that repeats these tests."""
-        words = ["indelible litmus"]
-        words += [f"--order {shlex.quote(order)}" for order, _ in self.orders]
-        words += [f"--random {self.random}"] if self.random else []
-        words += ["--mutants"] if self.mutants else []
-        words += [] if self.program is None else [f"--program {self.program}"]
-        words += [] if self.without is None else [f"--without {shlex.quote(self.without)}"]
-        words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in self.settings]
-        words.append(f"--seed {self.seed}")
-        words += [shlex.quote(file.path) for file in self.files]
-        return " ".join(words)
+        return line(
+            "litmus",
+            [word for order, _ in self.orders for word in ("--order", order)],
+            flag("--random", self.random or None),
+            flags(self, "mutants", "program", "without"),
+            sets(self.settings),
+            flags(self, "seed"),
+            [file.path for file in self.files],
+        )
 
     def start(self, control: extension.core.Control) -> dict[str, Any]:
         """Run them; `control` stops them from another thread."""

@@ -15,12 +15,13 @@ from typing import Any
 
 from indelible import stacks, usage
 from indelible.changes import DESIGN, MACHINE, Change, Refused
+from indelible.commands import flag
 from indelible.kept import Taken
 from indelible.means import half_width, log_half_width, mean_of_seeds, mean_ratio_of_seeds
 from indelible.metrics import METRICS
 from indelible.results import Shown
 from indelible.results.comparison import Comparison, SeededCell
-from indelible.results.origin import names, origin
+from indelible.results.origin import origin
 from indelible.results.run import Run
 from indelible.results.sweep import LEAST_LEAD, Point, Sweep
 from indelible.rows import rows_as_csv
@@ -267,7 +268,7 @@ class Causes(Shown):
 
     def command_with(self, *written: str) -> str:
         """Return the command line that repeats it, and writes this."""
-        own = ["--by", str(self.by), *names("--fields", self.fields or ())]
+        own = ["--by", str(self.by), *flag("--fields", self.fields)]
         return self.sweep.line("why", [self.cores], self.sweep.seeds, own, written)
 
     @property

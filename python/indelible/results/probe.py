@@ -8,11 +8,12 @@ from os import PathLike
 from typing import Any
 
 from indelible import probes
+from indelible.commands import flag, line, sets
 from indelible.errors import InputError
 from indelible.evaluation import Cell, Rows
 from indelible.probes import KIB, MIB, PROBES, PUBLISHED, Memory, Probe
 from indelible.results import Shown
-from indelible.results.origin import flag, line, names, origin, sets
+from indelible.results.origin import origin
 from indelible.results.run import Run
 from indelible.rows import rows_as_csv
 from indelible.settings import Pairs
@@ -102,8 +103,8 @@ class Probed(Shown):
     def command(self) -> str:
         """The command line that repeats it."""
         groups = [] if self.groups == probes.GROUPS else self.groups
-        machines = names("--machines", [memory.machine for memory in self.memories])
-        own = [*names("--only", groups), *sets(self.settings), *flag("--seed", self.seed)]
+        machines = flag("--machines", [memory.machine for memory in self.memories])
+        own = [*flag("--only", groups), *sets(self.settings), *flag("--seed", self.seed)]
         return line("probe", machines, own)
 
     def json(self) -> dict[str, Any]:

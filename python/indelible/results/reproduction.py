@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from indelible.commands import flag, line, sets
 from indelible.evaluation import Cell, Rows
 from indelible.experiment import Experiment
 from indelible.extension import describe
 from indelible.kept import Taken
 from indelible.papers import Claim, Paper
 from indelible.results import Shown
-from indelible.results.origin import flag, line, origin, sets
+from indelible.results.origin import origin
 from indelible.results.run import Run
 from indelible.results.sweep import Point
 from indelible.rows import rows_as_csv

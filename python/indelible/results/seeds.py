@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
+from indelible.commands import flag, flags, line, reads, sets
 from indelible.errors import InputError
 from indelible.experiment import Script
 from indelible.kept import Taken
@@ -17,7 +18,6 @@ from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_rati
 from indelible.metrics import METRICS
 from indelible.names import closest_first
 from indelible.results import Shown
-from indelible.results.origin import flag, line, names, reads, sets
 from indelible.results.run import Run
 
 #: A run without its seed: a design, a workload, and whatever else varies.
@@ -170,18 +170,16 @@ class OfSeeds(Shown, ABC):
         """
         return line(
             verb,
-            names("--designs", self.designs),
-            names("--workloads", self.workloads),
-            flag("--machine", self.machine),
-            names("--cores", [] if None in cores else cores),
+            flags(self, "designs", "workloads", "machine"),
+            flag("--cores", [] if None in cores else cores),
             own,
             flag("--seed", seeds[0]) if seeds else [],
             [] if self.metric == "throughput" else ["--metric", self.metric],
-            flag("--txs", self.txs),
+            flags(self, "txs"),
             flag("--seeds", len(seeds)) if len(seeds) > 1 else [],
             sets(self.settings),
             reads(self.scripts.values()),
-            ["--exact"] if self.exact else [],
+            flags(self, "exact"),
             more,
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from indelible import text
+from indelible.commands import line, sets
 from indelible.results.recording import Recorded
 
 
@@ -42,11 +43,9 @@ def recorded(answer: Recorded, width: int | None = None) -> str:
 
 def _crash(answer: Recorded) -> str:
     """Return the command that crash-tests a trace: transactions by the oracle, or by a checker."""
-    room = "".join(f" --set {key}={value}" for key, value in answer.room())
-    asked = f"--replay {shlex.quote(answer['trace'])}{room}"
-    if answer["transactions"]:
-        return f"indelible crash --design silo {asked}"
-    return f"indelible crash --design undo@x86 {asked} --check COMMAND"
+    design, check = ("silo", []) if answer["transactions"] else ("undo@x86", ["--check", "COMMAND"])
+    read = ["--design", design, "--replay", answer["trace"]]
+    return line("crash", read, sets(answer.room()), check)
 
 
 def _region(region: Mapping[str, Any]) -> str:

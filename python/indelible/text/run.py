@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from indelible.commands import flag, line, reads, sets
 from indelible.ignored import HEEDS, is_ignored
 from indelible.jobs import portable
 from indelible.latencies import is_told
@@ -125,13 +125,10 @@ def _crash_command(answer: Run) -> str:
     if is_unsaid and is_ignored(row, answer.experiment):
         design = HEEDS
         settings = tuple(pair for pair in settings if not pair[0].startswith("design."))
-    words = [f"indelible crash --design {shlex.quote(design)} --workload {row['workload']}"]
-    if script := answer.experiment.script:
-        words.append(f"{script.flag} {shlex.quote(script.path)}")
-    words += [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings]
-    if is_unsaid:
-        words.append("--check COMMAND")
-    return " ".join(words)
+    asked = [*flag("--design", design), *flag("--workload", row["workload"])]
+    script = answer.experiment.script
+    read = [*reads([script] if script else []), *sets(settings)]
+    return line("crash", asked, read, ["--check", "COMMAND"] if is_unsaid else [])
 
 
 def _spaced(name: str) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from indelible import extension
 from indelible.arguments import DesignName, FileName
 from indelible.batteries import joined
+from indelible.commands import flag, line, sets
 from indelible.experiment import MACHINE
 from indelible.results import Battery
-from indelible.results.origin import flag, line, names, origin, sets
+from indelible.results.origin import origin
 from indelible.settings import Settings, of_cell, pairs
 from indelible.verbs import machine_on, names_of
 
@@ -37,5 +38,5 @@ def battery(
         # The extension takes one list of settings for all designs.
         answers = [extension.batteries([name], machine, cores, own[name]) for name in every]
     at = [*flag("--machine", machine), *flag("--cores", cores)]
-    command = line("battery", names("--designs", asked), at, sets(given))
+    command = line("battery", flag("--designs", asked), at, sets(given))
     return Battery({**joined(answers), "machine": machine, **origin(command, given)})

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from indelible import benchmark, extension, pool
 from indelible.arguments import DesignName, truth, whole
+from indelible.commands import flag, line
 from indelible.results import Benchmark
-from indelible.results.origin import flag, line, names, origin
+from indelible.results.origin import origin
 from indelible.verbs import names_of
 
 
@@ -24,8 +25,8 @@ def bench(
     quick, seed = truth("quick", quick), whole("seed", seed)
     if designs is not None:
         designs = names_of("designs", designs, extension.catalog("designs"))
-    said = [*names("--designs", designs or ()), *(["--quick"] if quick else [])]
-    asked = origin(line("bench", said, flag("--seed", seed)))
+    said = [*flag("--designs", designs), *flag("--quick", quick), *flag("--seed", seed)]
+    asked = origin(line("bench", said))
     rows = []
     try:
         for row in benchmark.measure(quick, seed, designs):

@@ -8,10 +8,11 @@ from typing import Any
 
 from indelible import experiment, extension, pool
 from indelible.arguments import FileName, named
+from indelible.commands import flag, flags, line, reads, sets
 from indelible.experiment import Experiment
 from indelible.jobs import run_each
 from indelible.results import Characterization
-from indelible.results.origin import flag, line, names, origin, reads, sets
+from indelible.results.origin import origin
 from indelible.settings import Settings, of_cell, pairs
 from indelible.verbs import names_of
 
@@ -59,11 +60,11 @@ def characterize(
     ]
     command = line(
         "characterize",
-        names("--workloads", asked),
-        *(flag(f"--{name}", getattr(template, name)) for name in ("machine", "cores", "txs")),
+        flag("--workloads", asked),
+        flags(template, "machine", "cores", "txs"),
         sets(given),
         reads(scripts.values()),
-        flag("--seed", template.seed),
+        flags(template, "seed"),
     )
     published = {row["name"]: row["published"] for row in profiles}
     done, refused, interrupted, _ = run_each(dict.fromkeys(each, ()))

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from indelible import pool
+from indelible.commands import line
 from indelible.errors import InputError
 from indelible.experiment import Campaign, Experiment
 from indelible.results.crash import failed_points
 from indelible.results.health import Health
-from indelible.results.origin import line, origin
+from indelible.results.origin import origin
 from indelible.verbs import cc
 from indelible.work import Job
 

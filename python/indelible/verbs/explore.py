@@ -19,12 +19,13 @@ from typing import IO, Any
 from indelible import files, processes
 from indelible import pool as workers
 from indelible.arguments import DesignName, FileName, above_zero, named, whole
+from indelible.commands import flags, line, sets
 from indelible.errors import CheckError, InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, Script
 from indelible.extension import core
 from indelible.results.crash import Crash, failed_points
 from indelible.results.exploration import SURE, Exploration
-from indelible.results.origin import flag, line, origin, sets
+from indelible.results.origin import origin
 from indelible.results.recording import Recorded
 from indelible.settings import Settings, of_cell, pairs
 from indelible.verbs.record import BYTES_MAX, EndError, command_of, record, what_of, words_of
@@ -261,11 +262,11 @@ class Plan:
         asked = campaign.experiment
         return line(
             "explore",
-            flag("--check", campaign.check),
-            flag("--before", self.before),
-            ["--design", asked.design, "--machine", asked.machine],
+            flags(campaign, "check"),
+            flags(self, "before"),
+            flags(asked, "design", "machine"),
             ["--seeds", str(len(jobs)), "--seed", str(first)],
-            flag("--points", campaign.points),
+            flags(campaign, "points"),
             sets(asked.settings),
             ["--out", os.fspath(self.folder)],
             ["--seconds", repr(self.seconds)] if self.seconds != SECONDS else [],
@@ -341,13 +342,13 @@ class Order:
 
         Unless it repeats the trace that was kept, it leaves that one alone.
         """
-        words = ["indelible record", f"--seed {self.seed}"]
         out = self.plan.trace(self.seed if repeats else f"{self.seed}.again")
-        if (before := self.plan.before) is not None:
-            alone = before if SIMPLE.fullmatch(before) else f"sh -c {shlex.quote(before)}"
-            words.insert(0, f"{alone} &&")
-        words += [f"--out {shlex.quote(out)}"]
-        return " ".join([*words, shlex.join(words_of(self.plan.program, self.plan.options))])
+        words = words_of(self.plan.program, self.plan.options)
+        record = line("record", flags(self, "seed"), ["--out", out], words)
+        if (before := self.plan.before) is None:
+            return record
+        alone = before if SIMPLE.fullmatch(before) else f"sh -c {shlex.quote(before)}"
+        return f"{alone} && {record}"
 
     def start(self, control: core.Control) -> dict[str, Any]:
         """Record and crash-test it; `control` stops it from another thread.

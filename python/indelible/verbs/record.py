@@ -17,10 +17,11 @@ from typing import IO, Any
 
 from indelible import processes
 from indelible.arguments import named, truth, whole, worded
+from indelible.commands import flag
+from indelible.commands import line as command_line
 from indelible.errors import InputError
 from indelible.files import naming, replacing, require_writable
-from indelible.results.origin import flag, origin
-from indelible.results.origin import line as command_line
+from indelible.results.origin import origin
 from indelible.results.recording import Recorded
 from indelible.verbs import cc
 
@@ -186,8 +187,8 @@ def what_of(pool: object, loads: object, unseen: object, most: object) -> dict[s
 def words_of(command: Sequence[str], asked: Mapping[str, Any]) -> list[str]:
     """Return the words of a command line that say what is recorded, and of which program."""
     words = flag("--pool", asked["pool"])
-    words += [] if asked["loads"] else ["--no-loads"]
-    words += ["--unseen"] if asked["unseen"] else []
+    words += flag("--no-loads", not asked["loads"])
+    words += flag("--unseen", asked["unseen"])
     words += [] if asked["most"] == BYTES_MAX else ["--most", f"{asked['most']}B"]
     return [*words, "--", *command]
 
