@@ -1,10 +1,11 @@
 //! The database file of one core, in persistent memory: a header line, then the file's bytes.
 //!
 //! ```text
-//! part | magic, length, 0 ... (64 bytes) | page 1 | page 2 | ...                |  free  |
+//! part | free | magic, length, 0 ... (64 bytes) | page 1 | page 2 | ...         |  free  |
 //! ```
 //!
-//! The length changes in the same transaction as the pages that made the file longer.
+//! A page of the database is a page of memory, as of a file that is mapped; what lies before the
+//! header is what that takes. The length changes in the same transaction as the pages that made the file longer.
 
 use std::ops::Range;
 
@@ -113,7 +114,7 @@ impl File {
         let mut behind = self.shadow.split_off(self.length as usize);
         behind.fill(0);
         pm.store_bytes(self.address(self.length), &behind);
-        pm.store(Ptr::to(self.part.start), MAGIC);
+        pm.store(Ptr::to(header_of(&self.part)), MAGIC);
         self.store_length(pm);
     }
 
@@ -140,7 +141,7 @@ impl File {
         };
         self.must_be_in_batch("wrote to the database")?;
         let end = at + bytes.len() as u64;
-        let room = (self.part.end - self.part.start).saturating_sub(LINE_BYTES);
+        let room = room_of(&self.part);
         if end > room {
             let free = room.saturating_sub(self.length);
             return Err(Stop::OutOfMemory { asked: end.saturating_sub(self.length), free });
@@ -238,12 +239,28 @@ impl File {
     }
 
     fn length_at(&self) -> Ptr {
-        Ptr::to(self.part.start + WORD_BYTES)
+        Ptr::to(header_of(&self.part) + WORD_BYTES)
     }
 
     fn address(&self, at: u64) -> Ptr {
-        Ptr::to(self.part.start + LINE_BYTES + at)
+        Ptr::to(first_of(&self.part) + at)
     }
+}
+
+/// Returns where the file's first byte lies in a part: where a page of memory begins, behind the
+/// header.
+fn first_of(part: &Range<u64>) -> u64 {
+    (part.start + LINE_BYTES).next_multiple_of(PAGE_BYTES)
+}
+
+/// Returns where the header lies in a part.
+fn header_of(part: &Range<u64>) -> u64 {
+    first_of(part) - LINE_BYTES
+}
+
+/// Returns how many bytes a file in a part can have.
+fn room_of(part: &Range<u64>) -> u64 {
+    part.end.saturating_sub(first_of(part))
 }
 
 /// Returns the bytes of the file in a part of an image.
@@ -251,17 +268,17 @@ impl File {
 /// # Errors
 /// A sentence that says why there is none.
 pub(super) fn recovered(image: &Image<'_>, part: &Range<u64>) -> Result<Vec<u8>, String> {
-    let header = Word::of(part.start);
-    let magic = image.word(header);
+    let header = header_of(part);
+    let magic = image.word(Word::of(header));
     if magic != MAGIC {
-        return Err(format!("the header at {:#x} begins with {magic:#018x}", part.start));
+        return Err(format!("the header at {header:#x} begins with {magic:#018x}"));
     }
-    let length = image.word(Word(header.0 + 1));
-    let room = part.end - part.start - LINE_BYTES;
+    let length = image.word(Word::of(header + WORD_BYTES));
+    let room = room_of(part);
     if length == 0 || length > room || !length.is_multiple_of(PAGE_BYTES) {
         return Err(format!("the header says {length} bytes, in a part that has room for {room}"));
     }
-    let first = Line::of(part.start).0 + 1;
+    let first = Line::of(first_of(part)).0;
     let lines = first..first + length / LINE_BYTES;
     Ok(lines.flat_map(|line| *image.line(Line(line))).collect())
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::contents::View;
-use model::units::CoreId;
+use model::units::{CoreId, LINE_BYTES, Line};
 use model::workload::{Declared, Pm, Program, Site, Step, Stop, Workload};
 
 use super::connection::Connection;
@@ -67,6 +67,31 @@ fn what_was_written_behind_the_file_before_it_is_measured_is_zeros() {
     let mut read = vec![1; page];
     assert!(file.read(Some(&mut pm), PAGE_BYTES, &mut read));
     assert_eq!(read, vec![0; page]);
+}
+
+/// Where cores have parts of their own that begin anywhere.
+#[test]
+fn a_page_of_the_database_is_a_page_of_memory() {
+    for start in [0, 64, PAGE_BYTES - 64, PAGE_BYTES, 5 * PAGE_BYTES + 960] {
+        let mut view = view();
+        let mut pm = Pm::plain(&mut view, CoreId(0));
+        let part = start..start + 4 * PAGE_BYTES;
+        let mut file = File::empty(part.clone());
+        let bytes: Vec<u8> = (1..=2).flat_map(|page| [page; PAGE_BYTES as usize]).collect();
+        file.write(Some(&mut pm), 0, &bytes).expect("there is room");
+        file.seal(&mut pm);
+        let page_of = |byte: u8| {
+            let lines = (0..CAPACITY / LINE_BYTES).map(Line);
+            let of: Vec<_> = lines.filter(|&line| view.pm.line(line)[0] == byte).collect();
+            (of[0].address(), of.len() as u64)
+        };
+        let [(first, lines), second] = [page_of(1), page_of(2)];
+        assert_eq!((first % PAGE_BYTES, lines), (0, PAGE_BYTES / LINE_BYTES), "from {start}");
+        assert_eq!(second, (first + PAGE_BYTES, PAGE_BYTES / LINE_BYTES));
+        assert!(part.start < first && first <= part.start + PAGE_BYTES, "from {start}: {first}");
+        let image = model::image::Image::over(&view.pm);
+        assert_eq!(super::file::recovered(&image, &part), Ok(bytes));
+    }
 }
 
 #[test]
