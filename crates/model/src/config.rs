@@ -424,19 +424,7 @@ impl Config {
     /// # Errors
     /// The path of a parameter, and a sentence that says what is wrong with its value.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
-        for (path, size, assoc) in [
-            ("l1d.assoc", self.l1d.size, self.l1d.assoc),
-            ("l2.assoc", self.l2.size, self.l2.assoc),
-            ("llc.assoc", self.llc.size, self.llc.assoc),
-        ] {
-            if !size.is_multiple_of(64 * assoc) {
-                let ways = nearest_divisors(size / 64, assoc);
-                return Err((
-                    path,
-                    format!("{assoc} ways do not divide {size} bytes of 64-byte lines; {ways}"),
-                ));
-            }
-        }
+        self.check_caches()?;
         for (path, entries, assoc) in [
             ("tlb.assoc", self.tlb.entries, self.tlb.assoc),
             ("tlb.l2_assoc", self.tlb.l2_entries, self.tlb.l2_assoc),
@@ -449,17 +437,12 @@ impl Config {
                 ));
             }
         }
-        if self.tlb.l2_entries != 0 && self.tlb.l2_entries < self.tlb.entries {
-            let problem = "the second level includes the first, so it must not be smaller";
-            return Err(("tlb.l2_entries", problem.into()));
-        }
-        if self.l2.size < self.l1d.size {
-            let problem = "the second level includes the first, so it must not be smaller";
-            return Err(("l2.size", problem.into()));
-        }
-        if self.llc.size < self.l2.size {
-            let problem = "the last level includes the second, so it must not be smaller";
-            return Err(("llc.size", problem.into()));
+        let (first, second) = (self.tlb.entries, self.tlb.l2_entries);
+        if second != 0 && second < first {
+            let problem = format!(
+                "{second} is less than the {first} of tlb.entries, which the second level includes"
+            );
+            return Err(("tlb.l2_entries", problem));
         }
         if self.controller.low > self.controller.high {
             return Err((
@@ -488,6 +471,46 @@ impl Config {
             }
         }
         self.check_logs()
+    }
+
+    /// Checks that caches consist of whole sets, and that each holds what is above it.
+    fn check_caches(&self) -> Result<(), (&'static str, String)> {
+        let caches = [
+            ("l1d.size", self.l1d.size, "l1d.assoc", self.l1d.assoc),
+            ("l2.size", self.l2.size, "l2.assoc", self.l2.assoc),
+            ("llc.size", self.llc.size, "llc.assoc", self.llc.assoc),
+        ];
+        for (path, size, _, _) in caches {
+            if !size.is_multiple_of(LINE_BYTES) {
+                let (below, above) =
+                    (size / LINE_BYTES * LINE_BYTES, size.next_multiple_of(LINE_BYTES));
+                let near = if below == 0 { String::new() } else { format!("{below} and ") };
+                return Err((
+                    path,
+                    format!("{size} bytes are no whole lines of {LINE_BYTES}; {near}{above} are"),
+                ));
+            }
+        }
+        for (_, size, path, assoc) in caches {
+            if !size.is_multiple_of(LINE_BYTES * assoc) {
+                let ways = nearest_divisors(size / LINE_BYTES, assoc);
+                return Err((
+                    path,
+                    format!("{assoc} ways do not divide {size} bytes of 64-byte lines; {ways}"),
+                ));
+            }
+        }
+        for [(above, least, ..), (path, size, ..)] in
+            [[caches[0], caches[1]], [caches[1], caches[2]]]
+        {
+            if size < least {
+                return Err((
+                    path,
+                    format!("{size} bytes are less than the {least} of {above}, which it includes"),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that the logs leave room for a heap.

@@ -298,8 +298,26 @@ const SETTING_MISTAKES: &[(&str, &str, &str)] = &[
     (
         "l2.size",
         "16KiB",
-        "machine silo: l2.size: the second level includes the first, so it must not be smaller",
+        "machine silo: l2.size: 16384 bytes are less than the 32768 of l1d.size, which it includes",
     ),
+    (
+        "l2.size",
+        "16777216",
+        "machine silo: llc.size: 8388608 bytes are less than the 16777216 of l2.size, which it \
+            includes",
+    ),
+    (
+        "tlb.l2_entries",
+        "8",
+        "machine silo: tlb.l2_entries: 8 is less than the 64 of tlb.entries, which the second \
+            level includes",
+    ),
+    (
+        "l1d.size",
+        "100",
+        "machine silo: l1d.size: 100 bytes are no whole lines of 64; 64 and 128 are",
+    ),
+    ("l1d.size", "60", "machine silo: l1d.size: 60 bytes are no whole lines of 64; 64 are"),
     (
         "pm.tREED",
         "50ns",
