@@ -152,7 +152,20 @@ fn explain_on(
     let shape = Shape::new(&machine.config, count_cores(&machine, cores, None)?);
     let mut answer = say(entry, &values, &shape);
     answer["machine"] = machine.name.into();
+    answer["also"] = also(kind, entry.card.name).into();
     Ok(answer.to_string())
+}
+
+/// The other things that have the name of a design or of ordering hardware, as they are asked for.
+fn also(kind: &str, name: &str) -> Vec<String> {
+    let is_in = |all: &'static [Entry]| all.iter().any(|entry| entry.card.name == name);
+    let kinds = [
+        ("design", is_in(designs::ALL)),
+        ("order", is_in(designs::ORDERS)),
+        ("machine", machines::names().contains(&name)),
+    ];
+    let others = kinds.into_iter().filter(|&(other, is_there)| is_there && other != kind);
+    others.map(|(other, _)| format!("{other}:{name}")).collect()
 }
 
 fn explain_workload(named: NamedWorkload, split: &Settings) -> Result<String, InputError> {

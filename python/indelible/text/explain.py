@@ -41,6 +41,8 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
         facts.pop(known, None)
     if facts:
         blocks.append("\n".join(text.paragraph(k, text.word(v), width) for k, v in facts.items()))
+    if about.get("also"):
+        blocks.append(text.paragraph("see also", ", ".join(about["also"]), width))
     if about.get("pairings"):
         blocks.append(text.paragraph("designs", ", ".join(about["pairings"]), width))
     if about.get("params"):
@@ -55,7 +57,7 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
     if about.get("hardware"):
         blocks.append(_hardware(about, width))
     if about.get("rows"):
-        table = [[_key(row), text.word(row["value"]), _described(row)] for row in about["rows"]]
+        table = [[_key(row), _value(row), _described(row)] for row in about["rows"]]
         blocks.append(text.columns(["field", "value", "what [range] (source)"], table, width))
     return "\n\n".join(blocks)
 
@@ -161,6 +163,12 @@ def _difference(about: Mapping[str, Any], width: int) -> str:
 
 def _key(row: Mapping[str, Any]) -> str:
     return f"{row['section']}.{row['key']}"
+
+
+def _value(row: Mapping[str, Any]) -> str:
+    """Return a value, with the cycles that its source gives if it gives those."""
+    value, written = text.word(row["value"]), row.get("written") or ""
+    return f"{value} ({written})" if written.endswith("cycles") else value
 
 
 def _described(row: Mapping[str, Any]) -> str:

@@ -408,6 +408,19 @@ fn a_mistake_in_a_script_names_its_line() {
 }
 
 #[test]
+fn what_else_has_a_name_is_told() {
+    let also = |name: &str| {
+        let answer = lab::explain(name, &[], None, None).expect("it is one");
+        let answer: serde_json::Value = serde_json::from_str(&answer).expect("an object");
+        answer["also"].clone()
+    };
+    assert_eq!(also("silo"), serde_json::json!(["machine:silo"]));
+    assert_eq!(also("hops"), serde_json::json!(["order:hops", "machine:hops"]));
+    assert_eq!(also("order:hops"), serde_json::json!(["design:hops", "machine:hops"]));
+    assert_eq!(also("lad"), serde_json::json!([]));
+}
+
+#[test]
 fn an_unknown_list_or_name_to_explain_says_what_there_is() {
     let error =
         |result: Result<String, lab::InputError>| result.expect_err("a mistake").to_string();
