@@ -17,6 +17,7 @@ from indelible.kept import Taken
 from indelible.means import UNSURE, is_unsure
 from indelible.metrics import METRICS, transactions
 from indelible.results.seeds import OfSeeds
+from indelible.settings import Pairs
 
 Key = TypeVar("Key")
 
@@ -342,6 +343,11 @@ def run_title(row: Mapping[str, Any], machine: str) -> str:
 def seeds_said(seeds: Sequence[int]) -> str:
     """Return one seed, or the first and the last of several that follow each other."""
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
+def settings_said(settings: Pairs) -> list[str]:
+    """Return each setting as it was given: without it the name of the machine would mislead."""
+    return [f"{key}={value}" for key, value in settings]
 
 
 def interrupted(answer: OfSeeds, what: str) -> str:

@@ -34,6 +34,7 @@ from indelible.text import (
     ratio_cell,
     refused_notes,
     seeds_said,
+    settings_said,
     table_line,
     terminal_width,
 )
@@ -140,9 +141,10 @@ def _units(answer: Comparison, cores: int | None) -> list[str]:
 
 
 def where(answer: Comparison, cores: int | None) -> str:
-    """Return the machine of a block, its cores, and the seeds."""
+    """Return the machine of a block, its cores, the seeds, and the settings."""
     model, count = answer.core_model(), _cores_said(answer, cores)
     words = [f"machine {answer.machine}", model, count, seeds_said(answer.seeds_shown)]
+    words += settings_said(answer.settings)
     return " · ".join(filter(None, words))
 
 

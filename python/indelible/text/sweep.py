@@ -98,7 +98,7 @@ def where(answer: Sweep, model: str = "") -> str:
         (count,) = counts
         words.append(text.plural(count, "core"))
     seeds = [] if "seed" in answer.vary else [text.seeds_said(answer.seeds_shown)]
-    return " · ".join([*words, *seeds])
+    return " · ".join([*words, *seeds, *text.settings_said(answer.settings)])
 
 
 def _said(answer: Sweep, point: Point) -> str:
