@@ -206,18 +206,25 @@ SILO = Paper(
         ),
         _average("logs removed on chip", 64.3, removed, "silo", SILO_WORKLOADS, 8),
         _average("logs that Array ignores", 90.4, ignored, "silo", ("array",), 8),
-        _claim(
-            "throughput, log buffer of 128 cycles for 8",
-            -3.3,
-            Over(
-                "silo",
-                "silo",
-                SILO_WORKLOADS,
-                8,
-                own=(("design.buffer_latency", "128"),),
-                mean=mean,
-            ).change(),
-            "%",
+        # The paper does not say with how many cores.
+        *(
+            _claim(
+                what,
+                -3.3,
+                Over(
+                    "silo",
+                    "silo",
+                    SILO_WORKLOADS,
+                    cores,
+                    own=(("design.buffer_latency", "128"),),
+                    mean=mean,
+                ).change(),
+                "%",
+            )
+            for cores, what in (
+                (8, "throughput, log buffer of 128 cycles for 8, 8 cores"),
+                (1, "the same, 1 core"),
+            )
         ),
         # The published averages are over all seven workloads, the measured ones over five of them.
         _large_write_sets(

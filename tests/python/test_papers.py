@@ -82,7 +82,7 @@ def test_claims_of_silo_are_measured_as_they_are_published() -> None:
     assert math.isclose(of["PM writes against MorLog, bytes"], -50.0)
     assert math.isclose(of["logs removed on chip"], 45.0)
     assert math.isclose(of["logs that Array ignores"], 25.0)
-    assert math.isclose(of["throughput, log buffer of 128 cycles for 8"], -50.0)
+    assert math.isclose(of["throughput, log buffer of 128 cycles for 8, 8 cores"], -50.0)
     large = "throughput a word, write set 16x the buffer (published: with tpcc, ycsb)"
     assert math.isclose(of[large], -50.0)
     assert math.isclose(of["PM writes a word, write set 16x the buffer (published: at most)"], 2.0)

@@ -73,13 +73,13 @@ def _saved(rival: str, cores: int) -> Sequence[Quantity]:
     return [against.change(meter) for meter in (bytes_accepted, bits, lines)]
 
 
-def _slow_buffer(latency: int, workloads: Sequence[str] = SILO_WORKLOADS) -> Over:
+def _slow_buffer(latency: int, workloads: Sequence[str] = SILO_WORKLOADS, cores: int = 8) -> Over:
     """Return Silo with a slower log buffer over Silo as it is."""
     return Over(
         "silo",
         "silo",
         workloads,
-        8,
+        cores,
         own=said(f"design.buffer_latency={latency}"),
         mean=mean,
         machine="silo",
@@ -139,11 +139,9 @@ PUBLISHED = Grid(
         (
             "buffer latency 128 against 8 cycles",
             "throughput -3.3 %, writes unchanged",
-            "",
-            shown(
-                "{:.0f} %, writes {:+.0f} %",
-                _slow_buffer(128).change(),
-                _slow_buffer(128).change(bytes_accepted),
+            *(
+                shown("{:.0f} %, writes {:+.0f} %", slow.change(), slow.change(bytes_accepted))
+                for slow in (_slow_buffer(128, cores=1), _slow_buffer(128))
             ),
         ),
         (
@@ -456,13 +454,14 @@ RIVALS_PROSE = Facts(
         ),
         *(
             (
-                f"buffer latency of {latency} cycles",
+                f"buffer latency of {latency} cycles, {cores} cores",
                 labelled(
                     "{:+.1f} %",
                     SILO_WORKLOADS,
-                    [_slow_buffer(latency, (name,)).change() for name in SILO_WORKLOADS],
+                    [_slow_buffer(latency, (name,), cores).change() for name in SILO_WORKLOADS],
                 ),
             )
+            for cores in (1, 8)
             for latency in (32, 128)
         ),
     ],
