@@ -527,6 +527,7 @@ fn hardware<S: Scheme>(setup: &Setup<'_, Morlog<S>>) -> Vec<Structure> {
         false => structure,
     };
     let mut structures = vec![
+        // The entry of the store that waits for the buffer is beyond it.
         kept(at_core("undo+redo buffer entry", 32, (params.ur_entries + 1) * cores)),
         at_core("redo buffer entry", 18, (params.redo_max() + u64::from(S::DELAYED)) * cores),
         tag("thread and transaction of a line", 8 + 16),

@@ -44,7 +44,9 @@ def whole(least: int, most: int = WHOLE_MAX) -> Callable[[str], int]:
         # Python refuses to read some thousand digits.
         value = int(word) if len(word) <= DIGITS_MAX else WHOLE_MAX + 1
         if value > most == WHOLE_MAX:
-            raise argparse.ArgumentTypeError(f"a number of {len(word)} digits is too large")
+            raise argparse.ArgumentTypeError(
+                f"a number of {len(word)} digits is too large; {WHOLE_MAX} is the largest"
+            )
         if not least <= value <= most:
             raise refused(word)
         return value
