@@ -315,10 +315,11 @@ fn name(span: &Span<Happening>, design: &str) -> Shown {
         }
         Happening::Arriving(index, sent) => {
             let name = format!("{} {:#x}", class_name(sent.class), sent.line.address());
-            controller(*index, 0, name)
+            let shown = controller(*index, 0, name)
                 .about(sent.line)
                 .with("bytes", Arg::Number(sent.bytes.into()))
-                .following(Some(sent.number))
+                .following(Some(sent.number));
+            if sent.accepted { shown } else { shown.with("accepted", Arg::Text("no".into())) }
         }
         Happening::Queued(index, queued) => {
             let class = queued.class.map_or("kept by the design".into(), class_name);

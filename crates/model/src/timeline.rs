@@ -101,6 +101,8 @@ pub struct Sent {
     pub class: Class,
     /// How many bytes it has.
     pub bytes: u32,
+    /// Whether it was accepted, and not still waiting when the power failed.
+    pub accepted: bool,
 }
 
 /// A line of a write-pending queue.
@@ -253,7 +255,7 @@ impl Timeline {
         self.span(self.begun[core], at, Happening::Transaction(core, tx));
     }
 
-    /// Records a write that reached its controller and is accepted.
+    /// Records a write that reached its controller and is accepted, if the power has not failed.
     pub fn arrived(
         &mut self,
         controller: usize,
@@ -262,7 +264,8 @@ impl Timeline {
         number: u64,
     ) {
         let &Write { line, class, mask, .. } = write;
-        let sent = Sent { number, line, class, bytes: mask.count_ones() };
+        let (bytes, is_on) = (mask.count_ones(), self.cut.is_none());
+        let sent = Sent { number, line, class, bytes, accepted: is_on };
         self.span(reached, accepted, Happening::Arriving(controller, sent));
     }
 
@@ -364,6 +367,31 @@ mod tests {
             .collect();
         assert_eq!(held, [(5, 7, 1), (20, 8, 1)]);
         assert_eq!(recorded.spans.last().map(|span| &span.what), Some(&Happening::PowerLoss));
+    }
+
+    #[test]
+    fn a_write_that_waits_when_the_power_fails_is_not_accepted() {
+        let mut timeline = Timeline::new(Asked::Until { point: 1, length: 100 }, 1, 1, 1);
+        timeline.start(Cycle(0));
+        let write = |line| Write { line, data: [0; 64], mask: 1, class: Class::Log };
+        let arrived = |timeline: &mut Timeline, line, times: (u64, u64)| {
+            let times = (Cycle(times.0), Cycle(times.1));
+            timeline.arrived(0, times, &write(Line(line)), line);
+        };
+        arrived(&mut timeline, 1, (5, 20));
+        assert!(timeline.pass(1, Cycle(20)).is_some());
+        // The power fails just before the second is accepted; the third is not there yet.
+        arrived(&mut timeline, 2, (6, 20));
+        arrived(&mut timeline, 3, (20, 30));
+        let spans = timeline.finish(Cycle(40), Record::default()).spans;
+        let known: Vec<_> = spans
+            .iter()
+            .filter_map(|span| match span.what {
+                Happening::Arriving(_, sent) => Some((sent.line.0, sent.accepted)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(known, [(1, true), (2, false)]);
     }
 
     #[test]
