@@ -32,6 +32,30 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     return answered
 
 
+def _timeline(first: str, second: str) -> dict[str, Any]:
+    """Return how the later of two lines came to be durable alone."""
+
+    def of(
+        where: str, lane: str, what: str, start: int, end: int, **args: object
+    ) -> dict[str, Any]:
+        event = {"where": where, "lane": lane, "what": what, "from": start, "until": end}
+        return event | ({"args": args} if args else {})
+
+    events = [
+        of("core 0", "program", f"store {first}", 3, 3, new="0x1", old="0x0"),
+        of("core 0", "fetches", f"fetch to write {first}", 3, 160),
+        of("core 0", "program", "fence, order", 161, 161),
+        of("core 0", "program", f"store {second}", 162, 162, new="0x1", old="0x0"),
+        of("controller 0", "arriving", f"data {second}", 200, 220, bytes=64),
+        of("controller 0", "write-pending queue", f"data {second}", 220, 1_240, writes=1),
+        of("power", "power", "power failure", 1_240, 1_240),
+    ]
+    early = [{"line": second, "class": "home_write_back", "bytes": 64}]
+    machine = ["controller.count=2", "controller.write_buffer_size=1", "pm.tWRITE=400cycles"]
+    timeline = {"machine": machine, "event": 9, "cut": 1_240, "order": 1, "early": early}
+    return timeline | {"left_out": 0, "events": events}
+
+
 def _random_row(order: str, request: Mapping[str, Any]) -> dict[str, Any]:
     alone = request["program"]
     programs = request["random"] or 1
@@ -39,14 +63,15 @@ def _random_row(order: str, request: Mapping[str, Any]) -> dict[str, Any]:
     if order == "narrow":
         row |= {"refused": 13, "refusal": "./narrow.py: slots is 2: each of 3 cores needs one"}
     if order != "torn":
-        row |= {"programs": programs, "number": alone, "violation": None}
+        row |= {"programs": programs, "number": alone, "violation": None, "timeline": None}
         return row | {"program": alone and {"settings": [], "machine": [], "cores": [["order"]]}}
     machine = ["controller.domain=eadr", "llc.size=256B", "l2.size=128B", "l1d.size=128B"]
     steps = ["store 0x48 0x1", "flush 0x48", "order", "movnti 0x80 0x2", "load 0xc0", "work 17"]
     cores = [[*steps * 3, "durable"], ["durable"]]
     program = {"settings": ["entries=1"], "machine": machine, "cores": cores}
     lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
-    return row | {"programs": 38, "number": alone or 38, "program": program, "violation": lacks}
+    row |= {"programs": 38, "number": alone or 38, "program": program, "violation": lacks}
+    return row | {"timeline": _timeline("0x40", "0x80")}
 
 
 def _mutants(order: str) -> list[dict[str, Any]]:
@@ -70,7 +95,7 @@ def _mutants(order: str) -> list[dict[str, Any]]:
 
 def _row(test: str, image: str, order: str) -> dict[str, Any]:
     allowed = order == "ideal" or (order, test) == ("hops", "two_stores")
-    lacks = "order: the image holds 0x0 at 0x40 and lacks 0x1, which was durable"
+    lacks = "order: the image holds 0x0 at A and lacks 0x1, which was durable"
     return {
         "order": order,
         "model": "epoch",
@@ -85,4 +110,5 @@ def _row(test: str, image: str, order: str) -> dict[str, Any]:
         "counted": 0 if order in ("narrow", "unasked") else 34,
         "refusal": "./narrow.py: one core is enough" if order == "narrow" else None,
         "violation": lacks if order == "torn" else None,
+        "timeline": _timeline("A", "B") if order == "torn" else None,
     }

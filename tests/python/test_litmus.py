@@ -204,6 +204,51 @@ def test_the_lines_that_show_what_was_found_run(
         assert "WRONG" in capsys.readouterr().out
 
 
+def test_of_a_long_timeline_the_end_is_shown() -> None:
+    event = {"where": "hops", "lane": "events", "from": 3, "until": 3}
+    events = [event | {"what": f"Timer({number})"} for number in range(150)]
+    timeline = {"machine": [], "event": None, "early": [], "left_out": 1_850, "events": events}
+    row = {"order": "hops", "number": 1, "programs": 1, "violation": "liveness: core 0"}
+    row |= {"program": {"settings": [], "machine": [], "cores": []}, "timeline": timeline}
+    shown = str(Litmus({"rows": [], "random": [row]}, LitmusTests(program=1)))
+    told = "the last 100 of 2,000 events (--json has more) up to the end of the run"
+    assert f"timeline {told}" in " ".join(shown.split())
+    assert ("Timer(49)" in shown, "Timer(50)" in shown) == (False, True)
+
+
+def test_what_hardware_in_python_did_before_is_shown(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(
+        "from indelible.templates.order import Template\n"
+        "class Own(Template):\n"
+        "    def fence(self, fence, below):\n"
+        "        if fence.kind == 'durable': raise KeyError('oops')\n"
+        "        below.at(fence.drained + 3, ('asked', fence.kind, fence.core))\n"
+        "        return fence.drained + 9\n"
+        "    def event(self, at, event, below): pass\n",
+        encoding="utf-8",
+    )
+    found = indelible.litmus(orders=str(own))
+    by_name = {row["test"]: row for row in found.data["rows"]}
+    assert all((row["timeline"] is None) == (row["violation"] is None) for row in by_name.values())
+
+    def told(test: str, lane: str) -> list[str]:
+        events = by_name[test]["timeline"]["events"]
+        return [event["what"] for event in events if event["lane"] == lane]
+
+    # It orders nothing.
+    assert told("line_again", "events")[0] == "('asked', 'flush', 0)"
+    assert told("line_again", "power") == ["power failure"]
+    # What it raises ends the run, and no power failure is to blame.
+    assert by_name["durable_returned"]["violation"].startswith("raises: ")
+    assert told("durable_returned", "program") == ["store A", "clwb A", "fence, durability"]
+    assert by_name["durable_returned"]["timeline"]["event"] is None
+    # One is shown.
+    shown = str(found)
+    assert shown.count("up to the power failure at event ") == 1
+    assert shown.count("timeline    --json has it") == shown.count("WRONG  ") - 2
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -216,7 +261,7 @@ def test_why_random_programs_were_refused_is_told_once(
     changes: dict[str, object], told: str
 ) -> None:
     row = {"order": "hops", "number": 1, "programs": 9, "violation": None, "images": 40}
-    row |= {"refused": 0, "refusal": None, "program": None} | changes
+    row |= {"refused": 0, "refusal": None, "program": None, "timeline": None} | changes
     answer = Litmus({"rows": [], "random": [row]}, LitmusTests(random=9))
     shown = " ".join(str(answer).split())
     assert shown.startswith(f"random 9 on hops: {told} repeat ")

@@ -67,12 +67,13 @@ def test_what_is_not_printed_in_its_place_is_missing() -> None:
 
 
 #: How many commands a document has at least: one that is not found is not typed.
-TYPED = {"tutorial": 15, "commands": 3, "design": 10, "crash": 3}
+TYPED = {"tutorial": 15, "commands": 3, "design": 10, "crash": 3, "litmus": 1}
 
 
 @needs_core
 @pytest.mark.parametrize(
-    "name", [pytest.param("tutorial", marks=needs_recorder), "commands", "design", "crash"]
+    "name",
+    [pytest.param("tutorial", marks=needs_recorder), "commands", "design", "crash", "litmus"],
 )
 def test_a_document_prints_what_it_says(name: str, tmp_path: Path) -> None:
     for folder in ("crates", "examples"):
@@ -86,5 +87,5 @@ def test_a_document_prints_what_it_says(name: str, tmp_path: Path) -> None:
             command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
         )
         assert missing(expected, done.stdout) is None, f"$ {command}\n{done.stdout}{done.stderr}"
-        fails = any("FAIL" in line for line in expected)
+        fails = any("FAIL" in line or "WRONG" in line for line in expected)
         assert done.returncode == int(fails), f"$ {command}\n{done.stdout}{done.stderr}"

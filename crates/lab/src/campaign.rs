@@ -7,7 +7,7 @@ use std::time::Instant;
 use model::crash::{Crashes, Recovery};
 use model::engine::Control;
 use model::image::Cut;
-use model::oracle::{Early, Left, Violation};
+use model::oracle::{Left, Violation};
 use model::params::Choice;
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ use crate::error::InputError;
 use crate::left_out::left_out;
 use crate::lives::{Found, history, live, planned, violations_max};
 use crate::spec::{Resolved, Spec, Usual};
+use crate::trace::{Called, early};
 
 mod mutants;
 mod trials;
@@ -173,12 +174,6 @@ fn what_else(
     Ok(())
 }
 
-/// A write that arrived early.
-fn early(of: &Early) -> Value {
-    let line = format!("{:#x}", of.line.address());
-    json!({ "line": line, "class": of.class.name(), "bytes": of.bytes })
-}
-
 fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
     json!({
         "text": violation.text,
@@ -186,7 +181,7 @@ fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
         "after": history(cuts),
         "event": violation.point,
         "order": violation.order,
-        "early": violation.early.iter().map(early).collect::<Vec<_>>(),
+        "early": early(&violation.early, &Called::default()),
         "cycle": violation.at.0,
         "nested": violation.nested,
         "nested_order": violation.nested_order,

@@ -16,12 +16,12 @@ pub mod experiment;
 mod plain;
 mod lives;
 mod left_out;
+mod perfetto;
+pub mod trace;
 pub mod campaign;
 pub mod describe;
 pub mod battery;
 pub mod litmus;
-mod perfetto;
-pub mod trace;
 
 pub use battery::battery;
 pub use campaign::crash;

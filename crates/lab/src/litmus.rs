@@ -21,12 +21,13 @@ mod cut;
 pub mod file;
 pub mod random;
 mod run;
+mod timeline;
 
 pub use cut::Hardware;
 use file::Test;
 use random::{Caught, Programs, Ran};
 use run::run_until;
-pub use run::{Found, run};
+pub use run::{Found, Wrong, run};
 
 /// The most threads of a test, and cores of a program: as many as the machine `tiny` has cores.
 const THREADS_MAX: u8 = 4;
@@ -184,7 +185,11 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
             let Some(found) = run(order, test, request.seed, &control.cancelled)? else {
                 break;
             };
-            rows.push(row(order, test, &found));
+            let mut row = row(order, test, &found);
+            if let Some(wrong) = found.wrong() {
+                row["timeline"] = run::timeline(order, test, wrong, &control.cancelled)?;
+            }
+            rows.push(row);
             control.done.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -231,7 +236,7 @@ fn run_programs(
                     refused.push(text);
                     None
                 }
-                Ran::Raised(text) => Some(text),
+                Ran::Raised(violation) => Some(violation),
                 Ran::Checked { points: more, images: looked_at, violation } => {
                     (points, images) = (points + more, images + looked_at);
                     violation
@@ -249,6 +254,10 @@ fn run_programs(
         if ran == 0 {
             break;
         }
+        let mut timeline = Value::Null;
+        if let Some((number, violation)) = &wrong {
+            timeline = all.timeline(*number, violation, &control.cancelled)?;
+        }
         let told = wrong.as_ref().map(|(number, _)| *number);
         let told = told.or((numbers.start() == numbers.end()).then_some(*numbers.start()));
         rows.push(json!({
@@ -260,7 +269,8 @@ fn run_programs(
             "images": images,
             "number": told,
             "program": told.map(|number| all.describe(number)),
-            "violation": wrong.map(|(_, violation)| violation),
+            "violation": wrong.map(|(_, violation)| violation.text),
+            "timeline": timeline,
         }));
     }
     Ok(rows)
@@ -317,12 +327,12 @@ fn mutant(
         let shows = |found: &Found| found.violation.is_some() || found.raised.is_some();
         let found = run_until(&lacking, test, seed, &control.cancelled, shows)?;
         let Some(found) = found else { return Ok(None) };
-        if let Some(text) = found.raised {
-            row["raises"] = text.into();
+        if let Some(wrong) = &found.raised {
+            row["raises"] = wrong.text(test).into();
         }
-        if let Some(text) = found.violation {
+        if let Some(wrong) = &found.violation {
             (row["caught"], row["raises"]) = (true.into(), Value::Null);
-            (row["test"], row["violation"]) = (test.name.clone().into(), text.into());
+            (row["test"], row["violation"]) = (test.name.clone().into(), wrong.text(test).into());
             return Ok(Some(row));
         }
     }
@@ -352,6 +362,7 @@ fn row(order: &Hardware, test: &Test, found: &Found) -> Value {
         "runs": found.runs,
         "counted": found.counted,
         "refusal": found.refused,
-        "violation": found.violation.as_ref().or(found.raised.as_ref()),
+        "violation": found.wrong().map(|wrong| wrong.text(test)),
+        "timeline": null,
     })
 }

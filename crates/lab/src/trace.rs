@@ -9,6 +9,7 @@ use model::crash::{Campaign, Check, Points};
 use model::device::Use;
 use model::engine::Control;
 use model::meters::{Class, Stall};
+use model::oracle::Early;
 use model::recorder::{SPANS_MAX, Span};
 use model::timeline::{Asked, Awaits, Fetch, Happening, Recorded, Wanted};
 use model::units::{CoreId, Line, Word};
@@ -133,7 +134,7 @@ pub fn trace(request: &str, control: &Control) -> Result<(String, Vec<u8>), Inpu
     let since = |cycle: u64| cycle.saturating_sub(recorded.started);
     let frequency = config.core.frequency;
     let window = since(recorded.window.start)..since(recorded.window.end.min(recorded.ended));
-    let mut shown = show(&recorded, &resolved);
+    let mut shown = show(&recorded, resolved.design.card.name, &Called::default());
     let touched = touched(&shown);
     let counters = occupancy(&shown, &window);
     if let Some(line) = line {
@@ -268,19 +269,53 @@ fn line_of(text: &str) -> Result<Line, InputError> {
 /// The group of what concerns the whole machine.
 const POWER: &str = "power";
 
-fn show(recorded: &Recorded, resolved: &Resolved) -> Vec<Shown> {
+/// Describes what was recorded of a machine with a design.
+pub(crate) fn show(recorded: &Recorded, design: &str, called: &Called) -> Vec<Shown> {
     let end = recorded.cut.unwrap_or(u64::MAX);
     let time = |cycle: u64| cycle.min(end).saturating_sub(recorded.started);
-    let design = resolved.design.card.name;
     let spans = recorded.spans.iter().map(|span| {
-        let shown = name(span, design);
+        let shown = name(span, design, called);
         Shown { from: time(span.from), until: time(span.until), ..shown }
     });
     spans.collect()
 }
 
+/// What words of memory are called, and the lines that they are in: the others have addresses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Called(pub Vec<(String, Word)>);
+
+impl Called {
+    /// A word.
+    pub(crate) fn word(&self, word: Word) -> String {
+        let found = self.0.iter().find(|(_, other)| *other == word);
+        found.map_or_else(|| format!("{:#x}", word.address()), |(name, _)| name.clone())
+    }
+
+    /// A line, by all its words that have a name.
+    pub(crate) fn line(&self, line: Line) -> String {
+        let words = self.0.iter().filter(|(_, word)| word.line() == line);
+        let names: Vec<&str> = words.map(|(name, _)| name.as_str()).collect();
+        if names.is_empty() { format!("{:#x}", line.address()) } else { names.join(", ") }
+    }
+
+    /// A sentence of a violation, in which addresses of words stand behind `at` and `to`.
+    pub(crate) fn in_sentence(&self, text: &str) -> String {
+        let mut is_place = false;
+        let parts = text.split_inclusive(' ').map(|part| {
+            let word = part.trim_end_matches([' ', ',']);
+            let was_place = std::mem::replace(&mut is_place, ["at", "to"].contains(&word));
+            let digits = word.strip_prefix("0x").filter(|_| was_place);
+            match digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+                Some(address) => self.word(Word::of(address)) + &part[word.len()..],
+                None => part.to_owned(),
+            }
+        });
+        parts.collect()
+    }
+}
+
 /// Describes something that happened.
-fn name(span: &Span<Happening>, design: &str) -> Shown {
+fn name(span: &Span<Happening>, design: &str, called: &Called) -> Shown {
     let core = |id: CoreId, lane, name| of((2, usize::from(id.0)), id.to_string(), lane, name);
     let controller = |index, lane, name: String| {
         of((3, index), format!("controller {index}"), (lane, LANES[lane]), name)
@@ -291,7 +326,7 @@ fn name(span: &Span<Happening>, design: &str) -> Shown {
         Happening::Commit(id, tx) => core(*id, (1, "commits"), format!("commit {}", tx.0)),
         Happening::Wait(id, stall) => core(*id, (2, "waits"), stall_name(*stall)),
         Happening::Store(id, word, old, new) => {
-            let name = format!("store {:#x}", word.address());
+            let name = format!("store {}", called.word(*word));
             core(*id, PROGRAM, name)
                 .instant()
                 .about(word.line())
@@ -299,7 +334,7 @@ fn name(span: &Span<Happening>, design: &str) -> Shown {
                 .with("old", hexadecimal(*old))
         }
         Happening::Flush(id, line, how) => {
-            let name = format!("{} {:#x}", flush_name(*how), line.address());
+            let name = format!("{} {}", flush_name(*how), called.line(*line));
             core(*id, PROGRAM, name).instant().about(*line)
         }
         Happening::Fence(id, Awaits::Order) => core(*id, PROGRAM, "fence, order".into()).instant(),
@@ -309,12 +344,12 @@ fn name(span: &Span<Happening>, design: &str) -> Shown {
         Happening::Aborted(id, tx) => core(*id, PROGRAM, format!("aborted {}", tx.0)).instant(),
         Happening::Fetch(id, Fetch { line, write, earlier }) => {
             let why = if *write { "fetch to write" } else { "fetch" };
-            let name = format!("{why} {:#x}", line.address());
+            let name = format!("{why} {}", called.line(*line));
             let shown = core(*id, (3, "fetches"), name).about(*line);
             if *earlier == 0 { shown } else { shown.with("earlier", Arg::Number(*earlier)) }
         }
         Happening::Arriving(index, sent) => {
-            let name = format!("{} {:#x}", class_name(sent.class), sent.line.address());
+            let name = format!("{} {}", class_name(sent.class), called.line(sent.line));
             let shown = controller(*index, 0, name)
                 .about(sent.line)
                 .with("bytes", Arg::Number(sent.bytes.into()))
@@ -323,7 +358,7 @@ fn name(span: &Span<Happening>, design: &str) -> Shown {
         }
         Happening::Queued(index, queued) => {
             let class = queued.class.map_or("kept by the design".into(), class_name);
-            controller(*index, 1, format!("{class} {:#x}", queued.line.address()))
+            controller(*index, 1, format!("{class} {}", called.line(queued.line)))
                 .about(queued.line)
                 .with("writes", Arg::Number(queued.writes))
                 .following(queued.first)
@@ -331,7 +366,7 @@ fn name(span: &Span<Happening>, design: &str) -> Shown {
         Happening::Bank(index, used) => bank((3, *index), used, "bank", 2),
         Happening::VolatileBank(index, used) => bank((3, *index), used, "DRAM bank", 1_000),
         Happening::Design(event) => {
-            of((1, 0), design.to_owned(), (0, "events"), in_words(event)).instant()
+            of((1, 0), design.to_owned(), (0, "events"), in_words(event, called)).instant()
         }
         Happening::PowerLoss => {
             of((0, 0), POWER.into(), (0, POWER), "power failure".into()).instant()
@@ -340,9 +375,9 @@ fn name(span: &Span<Happening>, design: &str) -> Shown {
 }
 
 /// Writes the numbers in the text of a design's event as a person does.
-fn in_words(event: &str) -> String {
-    let line = |number: u64| format!("{:#x}", Line(number).address());
-    let word = |number: u64| format!("{:#x}", Word(number).address());
+fn in_words(event: &str, called: &Called) -> String {
+    let line = |number: u64| called.line(Line(number));
+    let word = |number: u64| called.word(Word(number));
     let mut text = event.to_owned();
     for (kind, shown) in [
         ("CoreId(", &(|number| format!("core {number}")) as &dyn Fn(u64) -> String),
@@ -463,7 +498,7 @@ fn occupancy(shown: &[Shown], window: &Range<u64>) -> Vec<Counter> {
 }
 
 /// An event as JSON.
-fn row(shown: &Shown) -> Value {
+pub(crate) fn row(shown: &Shown) -> Value {
     let mut row = json!({
         "where": shown.group,
         "lane": shown.lane,
@@ -485,18 +520,37 @@ fn row(shown: &Shown) -> Value {
     row
 }
 
+/// Writes that arrived early in an image, as JSON.
+pub(crate) fn early(writes: &[Early], called: &Called) -> Value {
+    let row = |of: &Early| {
+        let line = called.line(of.line);
+        json!({ "line": line, "class": of.class.name(), "bytes": of.bytes })
+    };
+    writes.iter().map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_of_events_are_written_as_people_do() {
-        assert_eq!(in_words("Arrive(CoreId(3))"), "Arrive(core 3)");
-        assert_eq!(
-            in_words("Sent(CoreId(1), TxId(7), Line(2))"),
-            "Sent(core 1, transaction 7, 0x80)"
-        );
-        assert_eq!(in_words("Plain"), "Plain");
-        assert_eq!(in_words("Line(2"), "Line(2");
+        let of = |event| in_words(event, &Called::default());
+        assert_eq!(of("Arrive(CoreId(3))"), "Arrive(core 3)");
+        assert_eq!(of("Sent(CoreId(1), TxId(7), Line(2))"), "Sent(core 1, transaction 7, 0x80)");
+        assert_eq!(of("Plain"), "Plain");
+        assert_eq!(of("Line(2"), "Line(2");
+    }
+
+    #[test]
+    fn what_has_a_name_is_called_by_it() {
+        let words = [("A", 8), ("B", 9), ("C", 24)].map(|(name, at)| (name.to_owned(), Word(at)));
+        let called = Called(words.into());
+        assert_eq!([8, 9, 10].map(|word| called.word(Word(word))), ["A", "B", "0x50"]);
+        assert_eq!([1, 2, 3].map(|line| called.line(Line(line))), ["A, B", "0x80", "C"]);
+        assert_eq!(in_words("Sent(Line(3), Word(9), Word(11))", &called), "Sent(C, B, 0x58)");
+        let told = "holds 0x48 at 0x40 and lacks 0xc0, the store of 0x40 to 0xc0, not to 0x50";
+        let named = "holds 0x48 at A and lacks 0xc0, the store of 0x40 to C, not to 0x50";
+        assert_eq!(called.in_sentence(told), named);
     }
 }

@@ -56,7 +56,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--program",
         type=options.whole(1, RANDOM_MAX),
         metavar="K",
-        help="run only the random program with this number, and show it",
+        help="run only the random program with this number, and show it, and how a forbidden image"
+        " of it came about",
     )
     parser.add_argument(
         "--without", metavar="RULE", help="switch off one rule of the hardware in every run"

@@ -332,10 +332,16 @@ EARLY_SHOWN, LINE = 8, 64
 
 
 def _early(violation: Mapping[str, Any], width: int) -> list[str]:
-    """Return the writes that came early, each with its line and its kind."""
+    """Return the writes that came early, if there are any."""
     early = violation.get("early") or []
     if not early:
         return []
+    shape: dict[str, Any] = {"initial_indent": "    came early: ", "subsequent_indent": " " * 6}
+    return [textwrap.fill(early_writes(early), width, break_on_hyphens=False, **shape)]
+
+
+def early_writes(early: Sequence[Mapping[str, Any]]) -> str:
+    """Return writes that came early, each with its line and its kind."""
     told = [
         f"{write['class'].replace('_', ' ')} {write['line']}"
         + ("" if write["bytes"] == LINE else f" ({write['bytes']} bytes)")
@@ -343,8 +349,7 @@ def _early(violation: Mapping[str, Any], width: int) -> list[str]:
     ]
     if len(early) > EARLY_SHOWN:
         told.append(f"and {len(early) - EARLY_SHOWN} more; --json shows all")
-    shape: dict[str, Any] = {"initial_indent": "    came early: ", "subsequent_indent": " " * 6}
-    return [textwrap.fill(", ".join(told), width, break_on_hyphens=False, **shape)]
+    return ", ".join(told)
 
 
 def _trials(row: Mapping[str, Any], width: int) -> list[str]:

@@ -11,6 +11,8 @@ from indelible import text
 from indelible.experiment import LitmusTests
 from indelible.labels import labels
 from indelible.results.litmus import Litmus, is_missed, is_wrong
+from indelible.text import crash as crash_text
+from indelible.text import timeline as timeline_text
 
 Row = Mapping[str, Any]
 
@@ -57,11 +59,21 @@ def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
     lines = [text.columns(["test", "image", *label.values()], table, width), ""]
     shown = set(map(_cell, rows))
     lines += [text.paragraph(cell, body, width) for cell, body in CELLS.items() if cell in shown]
+    shown_of: set[str] = set()
     for name, test in zip(names, tests, strict=True):
         for row in filter(is_wrong, test):
             why = row["violation"] or f"the image {row['image']} was seen"
             on = label[row["order"]]
             lines += ["", text.paragraph("WRONG", f"{name} on {on}: {why}", width)]
+            if row["timeline"] is None:
+                continue
+            if row["order"] in shown_of:
+                lines.append(text.paragraph("timeline", "--json has it", width))
+                continue
+            shown_of.add(row["order"])
+            settings = row["timeline"]["machine"]
+            lines += [text.paragraph("on tiny", " ".join(settings), width)] if settings else []
+            lines += _timeline(row["timeline"], width)
     refusals = {(row["order"], row["refusal"]) for row in rows if row["refusal"] is not None}
     for on, why in sorted(refusals):
         # An error of hardware in Python already begins with its name.
@@ -115,6 +127,32 @@ def _random(answer: Litmus, row: Row, width: int) -> list[str]:
     if row["violation"] is not None and not alone:
         see = replace(answer.tests, files=(), random=0, mutants=False, program=row["number"])
         lines.append(text.command("see it", _of(see, row["order"]).command(), width))
+    if row["timeline"] is not None and alone:
+        lines += [*_timeline(row["timeline"], width), ""]
+    return lines
+
+
+#: The most events of a timeline that are shown.
+EVENTS_SHOWN = 100
+
+#: Why an image has writes that its timeline does not show as accepted.
+EARLY = "which could have been in memory by then, and in this run was not"
+
+
+def _timeline(timeline: Mapping[str, Any], width: int) -> list[str]:
+    """Return what happened up to the power failure that left a forbidden image."""
+    events = timeline["events"]
+    end = "the end of the run"
+    if timeline["event"] is not None:
+        end = f"the power failure at event {timeline['event']:,} of the run"
+    part, count = "", len(events) + timeline["left_out"]
+    if count > EVENTS_SHOWN:
+        part = f"the last {EVENTS_SHOWN} of {count:,} events (--json has more) "
+    table = timeline_text.table(events[-EVENTS_SHOWN:], width)
+    lines = [text.paragraph("timeline", f"{part}up to {end}", width), "", table]
+    if timeline["early"]:
+        early = f"{crash_text.early_writes(timeline['early'])}, {EARLY}"
+        lines += ["", text.paragraph("came early", early, width)]
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from indelible import text
@@ -37,6 +37,12 @@ def shown(answer: Timeline, width: int | None = None) -> str:
 def listed(answer: Timeline, width: int | None = None, *, whole: bool = False) -> str:
     """Return the events, one after the other; if `whole`, each in a single line of any length."""
     width = width or text.terminal_width()
+    rows = table(answer.data["events"], sys.maxsize if whole else width)
+    return "\n".join([_title(answer), *_window(answer, width), "", rows])
+
+
+def table(events: Iterable[Mapping[str, Any]], width: int) -> str:
+    """Return events as the rows of a table."""
     rows = [
         [
             f"{event['from']:,}",
@@ -45,11 +51,9 @@ def listed(answer: Timeline, width: int | None = None, *, whole: bool = False) -
             event["lane"],
             " ".join([event["what"], *(f"{k}={v}" for k, v in event.get("args", {}).items())]),
         ]
-        for event in answer.data["events"]
+        for event in events
     ]
-    headers = ["cycle", "for", "where", "lane", "what"]
-    table = text.columns(headers, rows, sys.maxsize if whole else width, right=(0, 1))
-    return "\n".join([_title(answer), *_window(answer, width), "", table])
+    return text.columns(["cycle", "for", "where", "lane", "what"], rows, width, right=(0, 1))
 
 
 def _title(answer: Timeline) -> str:

@@ -1,6 +1,7 @@
 //! A run on ordering hardware alone, with the power cut at every point: what tests and random
 //! programs have in common.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,11 +9,14 @@ use designs::{Entry, Order};
 use model::config::Config;
 use model::crash::{Campaign, Check, Crashes, Points};
 use model::engine::{Control, Failure, Run};
+use model::oracle::Violation;
 use model::params::Choice;
+use model::timeline::{Asked, Recorded, Wanted};
 use model::units::Word;
 use model::workload::{Stop, Workload};
 
 use crate::error::InputError;
+use crate::lives::violation;
 use crate::{machines, scripts, spec};
 
 /// Settings of a machine, as `section.key` and value.
@@ -110,9 +114,9 @@ pub enum Left {
     /// The images of its power failures.
     Images(Box<Crashes>),
     /// Cores wait for each other for ever, whatever the images hold.
-    Stuck(String),
+    Stuck(Violation),
     /// A script raised an error.
-    Raised(String),
+    Raised(Violation),
     /// The run does not fit the hardware, as that says itself, or the machine has too few cores.
     Refused(String),
     /// The user cancelled it.
@@ -136,25 +140,25 @@ impl Cut<'_> {
             )));
         }
         let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
-        let outcome = scripts::or_raised(|| self.run(&control));
+        let outcome = scripts::or_raised(|| self.run(Points::All, None, &control));
         // A run that was cut short says nothing.
         if cancelled.load(Ordering::Relaxed) {
             return Ok(Left::Cancelled);
         }
         let outcome = match outcome {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(raised)) => return Ok(Left::Raised(raised)),
+            Ok(Err(raised)) => return Ok(Left::Raised(violation(raised))),
             Err(InputError { text, .. }) => return Ok(Left::Refused(text)),
         };
         Ok(match outcome {
             Ok(crashes) => match crashes.violations.first() {
-                Some(first) if scripts::is_raised(&first.text) => Left::Raised(first.text.clone()),
+                Some(first) if scripts::is_raised(&first.text) => Left::Raised(first.clone()),
                 _ => Left::Images(Box::new(crashes)),
             },
             Err(Failure::Deadlock(stuck)) => {
-                Left::Stuck(format!("liveness: {stuck}, and nothing is due"))
+                Left::Stuck(violation(format!("liveness: {stuck}, and nothing is due")))
             }
-            Err(Failure::Raised(text)) => Left::Raised(text),
+            Err(Failure::Raised(text)) => Left::Raised(violation(text)),
             Err(Failure::Stopped(Stop::Input(text))) => Left::Refused(text),
             Err(Failure::Host(error)) => return Err(InputError::no_room(&error, "")),
             Err(failure @ (Failure::Stopped(_) | Failure::OutOfTurn(_))) => {
@@ -163,9 +167,41 @@ impl Cut<'_> {
         })
     }
 
-    fn run(self, control: &Control) -> Result<Crashes, Failure> {
+    /// Makes the run again, and returns what happened in it: up to the power failure of a violation
+    /// that it had, or, if that is of none, for as long as it goes on. There is nothing if the user
+    /// cancels it, if it does something else than the first time, or if more happens in it than a
+    /// timeline holds.
+    ///
+    /// # Panics
+    /// As [`left`](Cut::left).
+    pub fn recorded(self, of: &Violation, cancelled: &Arc<AtomicBool>) -> Option<Recorded> {
+        let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
+        let kept = RefCell::new(None);
+        let (points, part) = match of.point {
+            // What ends it may be a question about an image.
+            0 => (Points::All, Asked::Last { length: u64::MAX }),
+            point => (Points::Count, Asked::Until { point, length: u64::MAX }),
+        };
+        let timeline = Wanted { part, kept: &kept };
+        let outcome = scripts::or_raised(|| self.run(points, Some(timeline), &control));
+        // How it ends is known, and after the power failure it does not matter.
+        drop(outcome);
+        let is_it = |recorded: &Recorded| match of.point {
+            0 => recorded.has_reached(part),
+            _ => recorded.cut == Some(of.at.0),
+        };
+        let recorded = kept.take().filter(|recorded| is_it(recorded) && recorded.holds.is_none());
+        recorded.filter(|_| !cancelled.load(Ordering::Relaxed))
+    }
+
+    fn run(
+        self,
+        points: Points,
+        timeline: Option<Wanted<'_>>,
+        control: &Control,
+    ) -> Result<Crashes, Failure> {
         let campaign = Campaign {
-            points: Points::All,
+            points,
             nested: false,
             reorders: self.reorders,
             violations_max: self.violations_max,
@@ -178,6 +214,7 @@ impl Cut<'_> {
             without: self.hardware.without,
             run: Run {
                 campaign: Some(campaign),
+                timeline,
                 ..Run::new(self.config, self.cores, self.workload, control)
             },
         })?;

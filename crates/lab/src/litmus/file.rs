@@ -13,6 +13,8 @@ pub struct Test {
     pub name: String,
     /// What is tested, in a few words; its name if the file does not say.
     pub title: String,
+    /// Its variables, and where they are.
+    pub variables: Vec<(String, Word)>,
     /// What each thread does.
     pub threads: Vec<Vec<Step>>,
     /// Words of persistent memory, and what they hold in the image that is asked about.
@@ -275,6 +277,8 @@ impl Reader {
             return self.wrong_at(*line, "it expects a value that no thread stores");
         }
         let title = self.title.take().unwrap_or_else(|| name.clone());
-        Ok(Test { name, title, threads: self.threads, image, asked })
+        let of = |(name, address)| (name, Word::of(address));
+        let variables = self.variables.into_iter().map(of).collect();
+        Ok(Test { name, title, variables, threads: self.threads, image, asked })
     }
 }

@@ -7,13 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use designs::Entry;
+use model::config::Config;
+use model::oracle::Violation;
 use model::units::{CoreId, LINE_BYTES, mix};
 use model::workload::{Pm, Program, Ptr, Step, Workload};
 use serde_json::{Value, json};
 
 use super::THREADS_MAX;
 use super::cut::{Cut, Hardware, Left};
+use super::timeline;
 use crate::error::InputError;
+use crate::trace::Called;
 
 /// The number of programs in which a wrong rule is looked for (ours: each of HOPS and BBB shows in
 /// fewer).
@@ -43,10 +47,10 @@ pub enum Ran {
         /// Images that were checked.
         images: u64,
         /// What is wrong with the first that broke the hardware's promise.
-        violation: Option<String>,
+        violation: Option<Violation>,
     },
     /// A script raised an error.
-    Raised(String),
+    Raised(Violation),
     /// The program does not fit the hardware, or its machine what was asked for.
     Refused(String),
     /// The user cancelled it.
@@ -84,28 +88,36 @@ impl Programs<'_> {
             Ok((config, _)) => config,
             Err(InputError { text, .. }) => return Ok(Ran::Refused(text)),
         };
-        let cut = Cut {
-            hardware,
-            settings: &settings,
-            config: &config,
-            cores,
-            workload: Box::new(program),
-            reorders: REORDERS,
-            violations_max: 1,
-            seed: program.seed,
-            image: Vec::new(),
-        };
-        Ok(match cut.left(cancelled)? {
+        Ok(match cut(hardware, &settings, &config, cores, program).left(cancelled)? {
             Left::Cancelled => Ran::Cancelled,
             Left::Refused(text) => Ran::Refused(text),
-            Left::Raised(text) => Ran::Raised(text),
-            Left::Stuck(text) => Ran::Checked { points: 0, images: 0, violation: Some(text) },
+            Left::Raised(violation) => Ran::Raised(violation),
+            Left::Stuck(violation) => {
+                Ran::Checked { points: 0, images: 0, violation: Some(violation) }
+            }
             Left::Images(crashes) => Ran::Checked {
                 points: crashes.points,
                 images: crashes.images,
-                violation: crashes.violations.into_iter().next().map(|violation| violation.text),
+                violation: crashes.violations.into_iter().next(),
             },
         })
+    }
+
+    /// The timeline of a program in which something was wrong, as JSON: `null` if there is none.
+    ///
+    /// # Errors
+    /// What is wrong with the machine.
+    pub fn timeline(
+        &self,
+        number: u64,
+        of: &Violation,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Value, InputError> {
+        let (settings, pairs, cores, program) = self.setup(number);
+        let (config, pairs) = self.hardware.machine(&pairs)?;
+        let run = cut(self.hardware, &settings, &config, cores, program);
+        let recorded = run.recorded(of, cancelled);
+        Ok(timeline::told(recorded, of, (self.hardware, &pairs), &Called::default()))
     }
 
     /// Describes a program: how the hardware is set up, what the machine has that is not `tiny`'s
@@ -154,8 +166,8 @@ impl Programs<'_> {
         for number in 1..=PROGRAMS {
             let violation = match self.run_on(&lacking, number, cancelled)? {
                 Ran::Cancelled => return Ok(Caught::Cancelled),
-                Ran::Raised(text) => {
-                    raised.push(text);
+                Ran::Raised(violation) => {
+                    raised.push(violation.text);
                     if raised.len() == RAISED_MAX {
                         break;
                     }
@@ -166,11 +178,34 @@ impl Programs<'_> {
             };
             match self.run(number, cancelled)? {
                 Ran::Cancelled => return Ok(Caught::Cancelled),
-                Ran::Checked { violation: None, .. } => return Ok(Caught::By(number, violation)),
+                Ran::Checked { violation: None, .. } => {
+                    return Ok(Caught::By(number, violation.text));
+                }
                 _ => (),
             }
         }
         Ok(raised.into_iter().next().map_or(Caught::Not, Caught::Raised))
+    }
+}
+
+/// A run of a program.
+fn cut<'a>(
+    hardware: &'a Hardware,
+    settings: &'a [(String, u64)],
+    config: &'a Config,
+    cores: u8,
+    program: Random,
+) -> Cut<'a> {
+    Cut {
+        hardware,
+        settings,
+        config,
+        cores,
+        workload: Box::new(program),
+        reorders: REORDERS,
+        violations_max: 1,
+        seed: program.seed,
+        image: Vec::new(),
     }
 }
 

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use model::config::Config;
 use model::crash::Crashes;
+use model::oracle::Violation;
 use model::units::{CoreId, Line, mix};
 use model::workload::{Pm, Program, Ptr, Workload};
+use serde_json::Value;
 
 use super::cut::{Cut, Hardware, Left};
 use super::file::{Step, Test};
+use super::timeline;
 use crate::error::InputError;
+use crate::trace::Called;
 
 /// What all runs of a test on ordering hardware found.
 #[derive(Debug, Default)]
@@ -26,19 +31,57 @@ pub struct Found {
     pub allowed: bool,
     /// Whether the image was seen.
     pub seen: bool,
-    /// The first image that broke the hardware's promise, whatever the test asks about.
-    pub violation: Option<String>,
+    /// An image that broke the hardware's promise, whatever the test asks about: the first that
+    /// timing produced, whose timeline shows all of it, or else the first.
+    pub violation: Option<Wrong>,
     /// The error that a script raised.
-    pub raised: Option<String>,
+    pub raised: Option<Wrong>,
     /// Why runs on one of the machines, or on all, do not fit the hardware, or what was asked for.
     pub refused: Option<String>,
 }
 
+/// Something wrong, and the run in which it was.
+#[derive(Clone, Debug)]
+pub struct Wrong {
+    /// What is wrong.
+    pub violation: Violation,
+    run: Timing,
+}
+
+impl Wrong {
+    fn of(violation: Violation, run: &Timing) -> Wrong {
+        Wrong { violation, run: run.clone() }
+    }
+
+    /// What is wrong, in a sentence with the names of the test's variables.
+    pub fn text(&self, test: &Test) -> String {
+        called(test).in_sentence(&self.violation.text)
+    }
+}
+
+/// What sets a run of a test apart from the others: one of [`MACHINES`], and its threads' delays.
+#[derive(Clone, Debug, Default)]
+struct Timing {
+    machine: usize,
+    delays: Delays,
+}
+
 impl Found {
+    /// What is wrong, an image before an error.
+    pub fn wrong(&self) -> Option<&Wrong> {
+        self.violation.as_ref().or(self.raised.as_ref())
+    }
+
     /// Adds what a run found; `matched` says whether its loads had the values that the test says.
-    fn add(&mut self, crashes: Crashes, matched: bool) {
-        if let Some(violation) = crashes.violations.into_iter().next() {
-            self.violation.get_or_insert(violation.text);
+    fn add(&mut self, run: &Timing, crashes: Crashes, matched: bool) {
+        let is_of_timing = |violation: &Violation| violation.order == 0;
+        let place = crashes.violations.iter().position(is_of_timing).unwrap_or(0);
+        if let Some(violation) = crashes.violations.into_iter().nth(place) {
+            let is_better =
+                |known: &Wrong| is_of_timing(&violation) && !is_of_timing(&known.violation);
+            if self.violation.as_ref().is_none_or(is_better) {
+                self.violation = Some(Wrong::of(violation, run));
+            }
         }
         self.images += crashes.images;
         self.sampled += crashes.sampled;
@@ -92,10 +135,8 @@ pub(super) fn run_until(
     is_enough: impl Fn(&Found) -> bool,
 ) -> Result<Option<Found>, InputError> {
     let mut found = Found::default();
-    for machine in MACHINES {
-        let pairs: Vec<(String, String)> =
-            machine.iter().map(|(path, value)| ((*path).into(), (*value).into())).collect();
-        let config = match hardware.machine(&pairs) {
+    for machine in 0..MACHINES.len() {
+        let config = match hardware.machine(&settings_of(machine)) {
             Ok((config, _)) => config,
             Err(InputError { text, .. }) => {
                 found.refused.get_or_insert(text);
@@ -109,36 +150,77 @@ pub(super) fn run_until(
             if is_enough(&found) {
                 return Ok(Some(found));
             }
+            let run = Timing { machine, delays };
             let mismatched = Arc::new(AtomicBool::new(false));
-            let threads = Threads { test: test.clone(), delays, mismatched: mismatched.clone() };
-            let cut = Cut {
-                hardware,
-                settings: &hardware.settings,
-                config: &config,
-                cores: test.threads.len() as u8,
-                workload: Box::new(threads),
-                reorders: ORDERS_MAX,
-                violations_max: usize::MAX,
-                seed: 1,
-                image: test.image.clone(),
-            };
             found.runs += 1;
-            match cut.left(cancelled)? {
+            match cut(hardware, test, &config, &run, &mismatched).left(cancelled)? {
                 Left::Cancelled => return Ok(None),
                 Left::Refused(text) => {
                     found.refused.get_or_insert(text);
                     found.runs -= 1;
                     break;
                 }
-                Left::Raised(text) => _ = found.raised.get_or_insert(text),
-                Left::Stuck(text) => _ = found.violation.get_or_insert(text),
+                Left::Raised(violation) => {
+                    found.raised.get_or_insert_with(|| Wrong::of(violation, &run));
+                }
+                Left::Stuck(violation) => {
+                    found.violation.get_or_insert_with(|| Wrong::of(violation, &run));
+                }
                 Left::Images(crashes) => {
-                    found.add(*crashes, !mismatched.load(Ordering::Relaxed));
+                    found.add(&run, *crashes, !mismatched.load(Ordering::Relaxed));
                 }
             }
         }
     }
     Ok(Some(found))
+}
+
+/// The settings of one of [`MACHINES`].
+fn settings_of(machine: usize) -> Vec<(String, String)> {
+    MACHINES[machine].iter().map(|(path, value)| ((*path).into(), (*value).into())).collect()
+}
+
+/// A run of a test; `mismatched` is set if a load has another value than the test says.
+fn cut<'a>(
+    hardware: &'a Hardware,
+    test: &Test,
+    config: &'a Config,
+    run: &Timing,
+    mismatched: &Arc<AtomicBool>,
+) -> Cut<'a> {
+    let (delays, mismatched) = (run.delays.clone(), Arc::clone(mismatched));
+    Cut {
+        hardware,
+        settings: &hardware.settings,
+        config,
+        cores: test.threads.len() as u8,
+        workload: Box::new(Threads { test: test.clone(), delays, mismatched }),
+        reorders: ORDERS_MAX,
+        violations_max: usize::MAX,
+        seed: 1,
+        image: test.image.clone(),
+    }
+}
+
+/// The timeline of the run in which something was wrong, as JSON: `null` if there is none.
+///
+/// # Errors
+/// What is wrong with the machine.
+pub fn timeline(
+    hardware: &Hardware,
+    test: &Test,
+    wrong: &Wrong,
+    cancelled: &Arc<AtomicBool>,
+) -> Result<Value, InputError> {
+    let (config, pairs) = hardware.machine(&settings_of(wrong.run.machine))?;
+    let run = cut(hardware, test, &config, &wrong.run, &Arc::default());
+    let recorded = run.recorded(&wrong.violation, cancelled);
+    Ok(timeline::told(recorded, &wrong.violation, (hardware, &pairs), &called(test)))
+}
+
+/// What a test calls its words.
+fn called(test: &Test) -> Called {
+    Called(test.variables.clone())
 }
 
 /// Instructions before a thread's first step and before each other one.
@@ -278,18 +360,38 @@ mod tests {
                 for run in 0..3 {
                     let is_it = run == place;
                     let (allowed, seen) = (allowed && is_it, seen && is_it);
-                    found.add(Crashes { images: 5, allowed, seen, ..Crashes::default() }, true);
+                    let crashes = Crashes { images: 5, allowed, seen, ..Crashes::default() };
+                    found.add(&Timing::default(), crashes, true);
                 }
                 assert_eq!((found.allowed, found.seen), (allowed, seen), "run {place}");
                 assert_eq!((found.counted, found.images), (3, 15));
             }
         }
-        let mut found = Found::default();
-        found.add(Crashes { images: 5, allowed: true, seen: true, ..Crashes::default() }, false);
+        let (mut found, run) = (Found::default(), Timing::default());
+        let crashes = Crashes { images: 5, allowed: true, seen: true, ..Crashes::default() };
+        found.add(&run, crashes, false);
         assert_eq!((found.allowed, found.seen, found.counted), (false, false, 0));
         assert_eq!(found.images, 5, "it was checked all the same");
-        let violations = vec![crate::lives::violation("order: it lacks 0x1".into())];
-        found.add(Crashes { violations, ..Crashes::default() }, false);
-        assert_eq!(found.violation.as_deref(), Some("order: it lacks 0x1"));
+        assert!(found.wrong().is_none());
+    }
+
+    /// The first image that timing produced, or else the first, is the one that is told.
+    #[test]
+    fn what_a_timeline_can_show_is_told() {
+        const FOUND: &[(&[&[u64]], u64)] =
+            &[(&[&[3, 7], &[5]], 3), (&[&[3, 0], &[0]], 0), (&[&[3], &[], &[5, 0]], 0)];
+        for &(orders, expect) in FOUND {
+            let mut found = Found::default();
+            for orders in orders {
+                let of = |order: &u64| {
+                    let violation = crate::lives::violation(format!("order: {order}"));
+                    Violation { order: *order, ..violation }
+                };
+                let violations = orders.iter().map(of).collect();
+                found.add(&Timing::default(), Crashes { violations, ..Crashes::default() }, false);
+            }
+            let violation = &found.wrong().expect("it is wrong").violation;
+            assert_eq!((violation.order, &violation.text), (expect, &format!("order: {expect}")));
+        }
     }
 }

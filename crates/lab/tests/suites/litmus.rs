@@ -166,6 +166,11 @@ fn ran(without: Option<&'static str>, test: &Test) -> Found {
     run(&hops, test, 1, &Arc::default()).expect("room").expect("nobody cancels it")
 }
 
+/// What is wrong in the images of a test.
+fn violation(found: &Found, test: &Test) -> Option<String> {
+    found.violation.as_ref().map(|wrong| wrong.text(test))
+}
+
 #[test]
 fn a_wrong_rule_is_seen() {
     for (rule, name) in WRONG {
@@ -183,14 +188,14 @@ fn whatever_the_hardware_leaves_is_judged() {
     let (path, text) = TESTS.iter().find(|(path, _)| path.starts_with("overwritten")).expect("it");
     let test = file::read(path, text).expect("a test");
     let found = ran(Some("order_after_write"), &test);
-    assert!(found.violation.is_some_and(|text| text.starts_with("order: ")));
+    assert!(violation(&found, &test).is_some_and(|text| text.starts_with("order: ")));
     let test =
         file::read("one.litmus", "thread\nstore A 1\ndurable\nstore B 1\ndurable\nimage A=0 B=1")
             .expect("a test");
     let found = ran(Some("dfence_waits"), &test);
     assert_eq!((found.allowed, found.seen), (false, false));
-    let text = found.violation.expect("what was durable is not there");
-    assert!(text.ends_with("lacks 0x1, which was durable"), "{text}");
+    let text = violation(&found, &test).expect("what was durable is not there");
+    assert_eq!(text, "order: the image holds 0x0 at A and lacks 0x1, which was durable");
 }
 
 /// DPO's filters know what a core loaded behind a fence, which buffered epochs do not ask for: a
@@ -219,8 +224,8 @@ const CROSSING: &str = "thread\n wait B 1\n store C 1\n durable\n store D 1\n\
 fn cores_that_wait_for_each_other_are_seen() {
     let test = file::read("crossing.litmus", CROSSING).expect("a test");
     let found = ran(None, &test);
-    assert_eq!(found.violation, None);
-    let text = ran(Some("split_source"), &test).violation;
+    assert_eq!(violation(&found, &test), None);
+    let text = violation(&ran(Some("split_source"), &test), &test);
     assert!(text.as_ref().is_some_and(|text| text.starts_with("liveness: ")), "{text:?}");
 }
 
@@ -484,4 +489,94 @@ fn what_is_cancelled_says_how_far_it_came() {
     let ran = rows[0]["programs"].as_u64().expect("a number");
     assert!((3..100_000).contains(&ran), "{ran}");
     assert!(rows[0]["images"].as_u64() > Some(0), "{answer}");
+}
+
+/// The row of a test on hardware without a rule.
+fn row_of((order, rule): (&str, &str), test: (&str, &str)) -> Value {
+    let orders = json!([{ "name": order }]);
+    let request = json!({ "orders": orders, "tests": [test], "without": rule });
+    ask(&request).expect("an answer")["rows"][0].clone()
+}
+
+/// The events of a timeline in some lane, each as what and when.
+fn lane<'a>(timeline: &'a Value, lane: &str) -> Vec<(&'a str, u64)> {
+    let events = timeline["events"].as_array().expect("rows").iter();
+    let of_lane = events.filter(|event| event["lane"] == lane);
+    let told = of_lane.map(|event| (event["what"].as_str(), event["from"].as_u64()));
+    told.map(|(what, from)| (what.expect("a name"), from.expect("cycles"))).collect()
+}
+
+/// A controller has the later store, and not the earlier: the power fails before it accepts that.
+#[test]
+fn a_timeline_shows_how_timing_left_a_forbidden_image() {
+    let test = TESTS.iter().find(|(path, _)| path.starts_with("seen_by_another")).expect("it");
+    let row = row_of(("hops", "order_after_read"), *test);
+    let lacks = "order: the image holds 0x0 at Flag and lacks 0x1, which comes before the store \
+        of 0x1 to B by core 1, which is there or comes before one that is";
+    assert_eq!(row["violation"], lacks);
+    let timeline = &row["timeline"];
+    assert_eq!((&timeline["order"], &timeline["early"]), (&json!(0), &json!([])));
+    let program = lane(timeline, "program");
+    let at = |what: &str| {
+        program.iter().find(|(other, _)| *other == what).map(|(_, at)| *at).expect(what)
+    };
+    assert!(at("store A") < at("store Flag") && at("store Flag") < at("store B"), "{program:?}");
+    let queued = lane(timeline, "write-pending queue");
+    let queued: Vec<&str> = queued.into_iter().map(|(what, _)| what).collect();
+    assert!(queued.contains(&"data B") && !queued.contains(&"data Flag"), "{queued:?}");
+    let cut = timeline["cut"].as_u64().expect("a cycle");
+    assert_eq!(lane(timeline, "power"), [("power failure", cut)]);
+    let events = timeline["events"].as_array().expect("rows");
+    assert!(events.iter().all(|event| event["until"].as_u64() <= Some(cut)), "nothing follows");
+}
+
+/// Of an order that timing did not produce the timeline says what came early in the image.
+#[test]
+fn a_timeline_shows_what_came_early() {
+    let test = TESTS.iter().find(|(path, _)| path.starts_with("order_between")).expect("it");
+    let timeline = &row_of(("hops", "ofence_opens_epoch"), *test)["timeline"];
+    assert_ne!(timeline["order"], 0);
+    assert_eq!(timeline["early"], json!([{ "line": "B", "class": "data", "bytes": 64 }]));
+    let program: Vec<&str> = lane(timeline, "program").into_iter().map(|(what, _)| what).collect();
+    assert_eq!(program, ["store A", "clwb A", "fence, order", "store B"]);
+    assert_eq!(lane(timeline, "write-pending queue"), []);
+}
+
+/// Random programs have addresses, as their steps do.
+#[test]
+fn a_random_program_has_a_timeline() {
+    let request = json!({ "orders": [{ "name": "hops" }], "program": 490 });
+    let with = ask(&request).expect("an answer")["random"][0].clone();
+    assert_eq!((&with["violation"], &with["timeline"]), (&Value::Null, &Value::Null));
+    let mut request = request;
+    request["without"] = json!("line_in_order");
+    let row = &ask(&request).expect("an answer")["random"][0];
+    let (timeline, violation) = (&row["timeline"], row["violation"].as_str().expect("it is wrong"));
+    assert_eq!(timeline["machine"], row["program"]["machine"]);
+    let stored: Vec<&str> = lane(timeline, "program").into_iter().map(|(what, _)| what).collect();
+    // The store that is missing and the one that is there.
+    for place in ["0x1c8", "0x188"] {
+        assert!(violation.contains(place), "{violation}");
+        assert!(stored.contains(&format!("store {place}").as_str()), "{stored:?}");
+    }
+}
+
+/// The run is made again on its own machine: with one controller nothing is wrong.
+#[test]
+fn a_run_that_needs_two_controllers_has_its_timeline() {
+    let test = TESTS.iter().find(|(path, _)| path.starts_with("order_between")).expect("it");
+    let timeline = &row_of(("dpo", "all_controllers_report"), *test)["timeline"];
+    assert_eq!(timeline["machine"][0], "controller.count=2");
+    assert!(timeline["cut"].is_u64(), "{timeline}");
+}
+
+/// Of cores that wait for each other it is shown what they did, and that nothing follows.
+#[test]
+fn cores_that_wait_for_each_other_have_a_timeline() {
+    let row = row_of(("hops", "split_source"), ("crossing.litmus", CROSSING));
+    let timeline = &row["timeline"];
+    assert_eq!((&timeline["event"], &timeline["cut"]), (&Value::Null, &Value::Null));
+    let program: Vec<&str> = lane(timeline, "program").into_iter().map(|(what, _)| what).collect();
+    assert_eq!(program, ["store B", "store C", "clwb C", "fence, durability"]);
+    assert_eq!(lane(timeline, "waits"), [], "the fence is never done");
 }
