@@ -155,9 +155,7 @@ impl Cut<'_> {
                 Some(first) if scripts::is_raised(&first.text) => Left::Raised(first.clone()),
                 _ => Left::Images(Box::new(crashes)),
             },
-            Err(Failure::Deadlock(stuck)) => {
-                Left::Stuck(violation(format!("liveness: {stuck}, and nothing is due")))
-            }
+            Err(Failure::Deadlock(stuck)) => Left::Stuck(violation(format!("liveness: {stuck}"))),
             Err(Failure::Raised(text)) => Left::Raised(violation(text)),
             Err(Failure::Stopped(Stop::Input(text))) => Left::Refused(text),
             Err(Failure::Host(error)) => return Err(InputError::no_room(&error, "")),
