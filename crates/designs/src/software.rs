@@ -4,7 +4,8 @@
 use std::marker::PhantomData;
 
 use model::design::{
-    Card, Cpu, Design, Durability, Granularity, Library, Model, NeedlessWith, Setup, Shape, System,
+    Card, Corner, Cpu, Design, Durability, Granularity, Library, Model, NeedlessWith, Setup, Shape,
+    System,
 };
 use model::image::{Image, PowerLoss};
 use model::params::{Both, Params, Rules};
@@ -93,6 +94,8 @@ pub trait Pairing: 'static {
     /// Rules of the log that this hardware makes needless, and rules of the hardware that this log
     /// makes needless, each with the reason.
     const NEEDLESS: &'static [(&'static str, &'static str)];
+    /// Such rules under certain choices of a parameter.
+    const NEEDLESS_WITH: &'static [NeedlessWith] = &[];
     /// The log.
     type Log: Log;
     /// The hardware.
@@ -105,7 +108,7 @@ pub struct Software<P>(PhantomData<P>);
 impl<P: Pairing> System for Software<P> {
     const CARD: Card = P::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = P::NEEDLESS;
-    const NEEDLESS_WITH: &'static [NeedlessWith] = <P::Order as Design>::NEEDLESS_WITH;
+    const NEEDLESS_WITH: &'static [NeedlessWith] = P::NEEDLESS_WITH;
     const STANDS_ON: Option<&'static str> = Some(<P::Order as Design>::CARD.name);
     type Params = Both<<P::Log as Log>::Params, <P::Order as Design>::Params>;
     type Rules = Both<<P::Log as Log>::Rules, <P::Order as Design>::Rules>;
@@ -117,6 +120,10 @@ impl<P: Pairing> System for Software<P> {
         const { assert!(!P::Order::REVOKES) };
         let Setup { params, rules, shape } = *setup;
         Setup { params: &params.second, rules: &rules.second, shape }
+    }
+
+    fn corner(trial: u64, has_lives: bool) -> Corner {
+        <P::Order as Design>::corner(trial, has_lives)
     }
 
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
@@ -159,15 +166,15 @@ impl<L: Log, P: Pairing<Log = L>> Library<Software<P>> for Adapter<L> {
 
 /// Why a log needs neither flushes nor an order where a store is durable when it is visible.
 pub(crate) const ALREADY_DURABLE: &str = "a store is durable when it is visible";
-const CLFLUSH: &str =
-    "clflush, which is how it flushes if it is not told otherwise, waits by itself";
+const CLFLUSH: &str = "clflush waits by itself";
 const NOT_CONSISTENT: &str = "the design is not crash consistent with it either";
 const NO_FLUSHES: &str = "the hardware needs no flushes";
 const LOCKED: &str =
-    "a lock is given back when all is durable, so cores meet only lines that are durable";
+    "a lock of a line is given back when all is durable, so cores meet only lines that are durable";
 const ONE_VERSION: &str =
     "from one durability to the next the log never needs two versions of a line told apart";
-const ANY_FIRST: &str = "of one epoch the log lets any store be durable first";
+const OWN_ENTRY: &str = "a store to a line with words of other cores brings its dependences, and has an entry of its \
+     own; from one durability to the next the log needs no other order of theirs";
 /// Why a log needs no checksum there.
 pub(crate) const LAST_IS_LAST: &str =
     "stores survive in program order, and what tells an entry is there is stored last";
@@ -185,25 +192,38 @@ const fn and_no_fence<L: Log, const RULES: usize>() -> [(&'static str, &'static 
     all
 }
 
-/// The rules that are needless for a log on HOPS. Those that keep stores of several cores in order
-/// do no work, since a log waits for a dfence before its locks are given back.
-const LOG_ON_HOPS: &[(&str, &str)] = &[
-    ("flush_log", NO_FLUSHES),
-    ("flush_data", NO_FLUSHES),
-    ("line_in_order", ANY_FIRST),
+/// The rules that a log of words does not need on hardware that tracks stores.
+const WORDS_TRACKED: &[(&str, &str)] = &[("flush_log", NO_FLUSHES), ("flush_data", NO_FLUSHES)];
+
+/// Those that it does not need on DPO.
+const WORDS_ON_DPO: &[(&str, &str)] = &[
+    WORDS_TRACKED[0],
+    WORDS_TRACKED[1],
+    ("keep_versions", OWN_ENTRY),
+    ("fence_takes_dependences", OWN_ENTRY),
+];
+
+/// The rules that the undo log does not need on HOPS. Those that keep stores of several cores in
+/// order do no work: it logs lines, which therefore have locks, and waits for a dfence before its
+/// locks are given back. Cores with logs of words may have locks on words of one line.
+const LINES_ON_HOPS: &[(&str, &str)] = &[
+    WORDS_TRACKED[0],
+    WORDS_TRACKED[1],
     ("keep_versions", ONE_VERSION),
     ("order_after_read", LOCKED),
     ("order_after_write", LOCKED),
-    ("split_source", LOCKED),
     ("wait_for_dependences", LOCKED),
     ("look_up_fills", LOCKED),
 ];
 
+/// Where lines that have long been durable count, too, two cores may wait for each other.
+const LINES_ON_HOPS_WITH: &[NeedlessWith] =
+    &[NeedlessWith { field: "depends", choice: "buffered", rule: "split_source", why: LOCKED }];
+
 /// The same for DPO.
-const LOG_ON_DPO: &[(&str, &str)] = &[
-    ("flush_log", NO_FLUSHES),
-    ("flush_data", NO_FLUSHES),
-    ("line_in_order", ANY_FIRST),
+const LINES_ON_DPO: &[(&str, &str)] = &[
+    WORDS_TRACKED[0],
+    WORDS_TRACKED[1],
     ("keep_versions", ONE_VERSION),
     ("own_entry_with_dependences", LOCKED),
     ("order_after_read", LOCKED),
@@ -213,6 +233,19 @@ const LOG_ON_DPO: &[(&str, &str)] = &[
     ("wait_for_dependences", LOCKED),
     ("look_up_misses", LOCKED),
 ];
+
+/// The rules that S-WAL does not need with the flush of its time.
+const WITH_CLFLUSH: &[NeedlessWith] = &[
+    with_clflush("order_log_before_record"),
+    with_clflush("durable_record"),
+    with_clflush("order_data_before_truncation"),
+    with_clflush("truncate_before_unlock"),
+    with_clflush("fence_waits"),
+];
+
+const fn with_clflush(rule: &'static str) -> NeedlessWith {
+    NeedlessWith { field: "flush", choice: "clflush", rule, why: CLFLUSH }
+}
 
 /// All of a log's rules: none is needed where the hardware promises nothing.
 const fn pointless<L: Log, const RULES: usize>() -> [(&'static str, &'static str); RULES] {
@@ -235,7 +268,7 @@ const fn durability(order: Option<Model>) -> Durability {
 
 macro_rules! pairings {
     ($($(#[doc = $doc:literal])+ $Name:ident = $name:literal: $Log:ty, $Order:ty,
-        $needless:expr;)+) => {
+        $needless:expr $(, $with:expr)?;)+) => {
         $(
             $(#[doc = $doc])+
             pub struct $Name;
@@ -252,6 +285,7 @@ macro_rules! pairings {
                     needs: <$Order as Design>::CARD.needs,
                 };
                 const NEEDLESS: &'static [(&'static str, &'static str)] = $needless;
+                $(const NEEDLESS_WITH: &'static [NeedlessWith] = $with;)?
                 type Log = $Log;
                 type Order = $Order;
             }
@@ -263,9 +297,9 @@ pairings! {
     /// software undo log over clwb and sfence
     UndoX86 = "undo@x86": Undo, X86, &[];
     /// software undo log over the fence and dsync of DPO
-    UndoDpo = "undo@dpo": Undo, Dpo, LOG_ON_DPO;
+    UndoDpo = "undo@dpo": Undo, Dpo, LINES_ON_DPO;
     /// software undo log over the ofence and dfence of HOPS
-    UndoHops = "undo@hops": Undo, Hops, LOG_ON_HOPS;
+    UndoHops = "undo@hops": Undo, Hops, LINES_ON_HOPS, LINES_ON_HOPS_WITH;
     /// software undo log on battery-backed persist buffers: its stores, and nothing to wait for
     UndoBbb = "undo@bbb": Undo, Bbb, Undo::NEEDLESS_WHERE_VISIBLE;
     /// software undo log on caches that survive: its stores, and nothing to wait for
@@ -276,9 +310,9 @@ pairings! {
     /// software redo log over clwb and sfence
     RedoX86 = "redo@x86": Redo, X86, &[];
     /// software redo log over the fence and dsync of DPO
-    RedoDpo = "redo@dpo": Redo, Dpo, LOG_ON_DPO;
+    RedoDpo = "redo@dpo": Redo, Dpo, WORDS_ON_DPO;
     /// software redo log over the ofence and dfence of HOPS
-    RedoHops = "redo@hops": Redo, Hops, LOG_ON_HOPS;
+    RedoHops = "redo@hops": Redo, Hops, WORDS_TRACKED;
     /// software redo log on battery-backed persist buffers: its stores, and nothing to wait for
     RedoBbb = "redo@bbb": Redo, Bbb, Redo::NEEDLESS_WHERE_VISIBLE;
     /// software redo log on caches that survive: its stores, and nothing to wait for
@@ -289,9 +323,9 @@ pairings! {
     /// software redo log that commits by counting, over clwb and sfence
     CountX86 = "count@x86": Count, X86, &[];
     /// software redo log that commits by counting, over the fence and dsync of DPO
-    CountDpo = "count@dpo": Count, Dpo, LOG_ON_DPO;
+    CountDpo = "count@dpo": Count, Dpo, WORDS_ON_DPO;
     /// software redo log that commits by counting, over the ofence and dfence of HOPS
-    CountHops = "count@hops": Count, Hops, LOG_ON_HOPS;
+    CountHops = "count@hops": Count, Hops, WORDS_TRACKED;
     /// software redo log that commits by counting, on battery-backed persist buffers
     CountBbb = "count@bbb": Count, Bbb, Count::NEEDLESS_WHERE_VISIBLE;
     /// software redo log that commits by counting, on caches that survive
@@ -300,13 +334,7 @@ pairings! {
     CountIdeal = "count@ideal": Count, Ideal, &pointless::<Count, { CountRules::RULES.len() }>();
 
     /// software write-ahead log by blocks over clflush and mfence: S-WAL of the LOC slides
-    SWalX86 = "s-wal": SWal, X86, &[
-        ("order_log_before_record", CLFLUSH),
-        ("durable_record", CLFLUSH),
-        ("order_data_before_truncation", CLFLUSH),
-        ("truncate_before_unlock", CLFLUSH),
-        ("fence_waits", CLFLUSH),
-    ];
+    SWalX86 = "s-wal": SWal, X86, &[], WITH_CLFLUSH;
 }
 
 /// HOPS as its paper uses it. The recipe that the paper gives for existing programs is an ofence
@@ -321,7 +349,8 @@ impl Pairing for HopsPaper {
         granularity: Undo::GRANULARITY,
         ..<Hops as Design>::CARD
     };
-    const NEEDLESS: &'static [(&'static str, &'static str)] = LOG_ON_HOPS;
+    const NEEDLESS: &'static [(&'static str, &'static str)] = LINES_ON_HOPS;
+    const NEEDLESS_WITH: &'static [NeedlessWith] = LINES_ON_HOPS_WITH;
     type Log = Undo;
     type Order = Hops;
 }

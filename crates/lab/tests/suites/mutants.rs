@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::common::{crash_as, request};
+use crate::common::{crash, crash_as, request};
 use designs::Entry;
 use lab::Control;
 
@@ -187,6 +187,29 @@ fn a_rule_that_a_choice_leaves_no_work_is_not_looked_for_with_it() {
 }
 
 /// A rule is declared needless only with a reason, and only if it exists.
+/// What is needless by default may be needed with another choice, and is then looked for.
+#[test]
+fn a_rule_that_a_choice_needs_is_caught_with_it() {
+    for (line, needed) in [
+        ("hops scribble txs=40 design.depends=sticky", vec!["split_source"]),
+        (
+            "s-wal scribble txs=40 design.flush=clwb",
+            vec![
+                "order_log_before_record",
+                "durable_record",
+                "order_data_before_truncation",
+                "truncate_before_unlock",
+                "fence_waits",
+            ],
+        ),
+    ] {
+        for rule in needed {
+            let answer = crash(&format!("{line} points=20 mutants={rule}"));
+            assert_eq!(answer["mutants"][0]["caught"], true, "{line} {rule}: {answer}");
+        }
+    }
+}
+
 #[test]
 fn needless_rules_exist_and_say_why() {
     for entry in designs::ALL {
@@ -197,12 +220,17 @@ fn needless_rules_exist_and_say_why() {
         for with in entry.needless_with {
             assert!(entry.rules.iter().any(|(rule, _)| *rule == with.rule), "{with:?}");
             let field = entry.fields.iter().find(|field| field.name == with.field);
-            let index = field.and_then(|f| f.choices.iter().position(|c| *c == with.choice));
+            let Some(field) = field else { panic!("{with:?}") };
+            let index = field.choices.iter().position(|choice| *choice == with.choice);
             let value = index.unwrap_or_else(|| panic!("{with:?}")) as u64;
-            let has = |settings: &[(String, u64)]| {
-                entry.needless_under(settings).any(|(rule, _)| rule == with.rule)
+            let has = |value: u64| {
+                let settings = [(with.field.to_owned(), value)];
+                entry.needless_under(&settings).any(|(rule, _)| rule == with.rule)
             };
-            assert!(has(&[(with.field.to_owned(), value)]) && !has(&[]), "{with:?}");
+            let values = 0..field.choices.len() as u64;
+            assert_eq!(values.filter(|&value| has(value)).collect::<Vec<_>>(), [value], "{with:?}");
+            let needless = entry.needless_under(&[]).any(|(rule, _)| rule == with.rule);
+            assert_eq!(needless, field.default == value, "{with:?}");
         }
     }
 }
