@@ -177,3 +177,155 @@ fn a_mistake_is_one_sentence() {
     let told = error(&[], "silo", None, &[("energy.supercap_density", "1J")]);
     assert!(told.contains("`J` is not a unit of energy density; write an energy density in uWh"));
 }
+
+/// Bits of an entry and how many entries there are, of each structure of a design.
+type Declared = Vec<(u64, u64)>;
+
+/// Bits of a word, and of a line.
+const WORD: u64 = 64;
+const LINE: u64 = 512;
+
+/// Lines of the private levels of two cores of the machine `tiny`, which are of 2 and of 4 lines,
+/// and of all caches: the last level has 16.
+const PRIVATE: u64 = 2 * (2 + 4);
+const CACHED: u64 = PRIVATE + 16;
+
+/// Checks what designs declare for two cores of the machine `tiny`, in any order.
+fn declare(expected: &[(&str, Declared)]) {
+    for (name, expected) in expected {
+        let own = if *name == "lad" { "design.undo_entries=10" } else { "" };
+        let resolved = crate::common::resolve(&format!("{name} scribble cores=2 {own}"));
+        let shape = Shape::new(&resolved.machine.config, 2);
+        let structures = (resolved.design.hardware)(&resolved.design_settings, &shape);
+        let mut found: Declared = structures.iter().map(|one| (one.bits, one.count)).collect();
+        let mut expected = expected.clone();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{name}: {structures:#?}");
+    }
+}
+
+/// A line of a log buffer, and a record of each core, and one more, on their way there. Entries of
+/// MorLog have 32 and 18 bytes; each core has one more of the first for a store that waits, and
+/// with delay-persistence one more of the second.
+#[test]
+fn logs_in_hardware_declare_what_they_keep() {
+    // Head and tail; the number of a transaction and of a thread.
+    let registers = [(2 * 64, 1), (16, 2), (8, 2)];
+    let with = |own: &[(u64, u64)]| [own, &registers].concat();
+    let entries = (32 * 8, 2 * (16 + 1));
+    // Of each line of a first level: thread and transaction, states and dirty flags.
+    let tags = [(8 + 16, 4), (8 * 2, 4), (8 * 8, 4), (1, CACHED)];
+    let morlog = |redo| [vec![entries, (18 * 8, redo)], tags.to_vec(), registers.to_vec()].concat();
+    declare(&[
+        ("base", with(&[(LINE, 4), (LINE, 2 + 1)])),
+        ("fwb", with(&[(LINE, 15), (LINE, 2 + 1), (1, CACHED)])),
+        ("morlog", morlog(2 * 32)),
+        ("morlog-dp", morlog(2 * (32 + 1))),
+        ("silo", vec![(34 * 8, 2 * 20), (16 * 8, 2), (64, 2 * 20), (16, 2), (8, 2)]),
+        ("undo-log", vec![(42, 2 * 64), (2 * 48, 2)]),
+        // A line of the buffer has its address and its words; a line that was dropped, of which the
+        // logs of 1,024 lines may have as many, also the place of each word.
+        (
+            "redo-log",
+            vec![(42 + 8 + LINE, 2 * 64), (1, 4), (4 * 48, 2), (36 + 8 * (1 + 32), 2 * 1024)],
+        ),
+    ]);
+}
+
+/// A queue of LAD has 4 entries of a line, its address, thread, number and a bit, and a register
+/// for one more; 256 threads, and here 10 undo entries.
+#[test]
+fn lad_declares_what_it_keeps() {
+    let entry = LINE + 40 + 8 + 16 + 1;
+    let at_controllers = vec![(entry, 4), (entry, 1), (16, 256), (1, 10), (8, 10)];
+    declare(&[("lad", [at_controllers, vec![(1, 2 * 2), (16, 2), (16, 2)]].concat())]);
+}
+
+/// A line of a last level that survives has its bytes, its address, and its TxID with its age. As
+/// many may have left it as wait at the controller (4 and 2) and as there are misses (2 a core, and
+/// one more).
+#[test]
+fn last_levels_that_survive_declare_what_they_keep() {
+    let (held, leaving) = (LINE + 2 * WORD, 4 + 2 + 2 * (2 + 1));
+    // 64 TxIDs are of 6 bits, and a state is of 2; a FIFO has the places of lines. An entry of the
+    // overflow table has three words.
+    let kiln = vec![
+        (held, 16),
+        (held, leaving),
+        (2, 64),
+        (3 * WORD, 1024),
+        (3 * WORD, 1),
+        (6 + 2, PRIVATE),
+        (6 + 16, PRIVATE),
+    ];
+    // The 32 transactions in both windows are told apart from those before them by 6 bits. Each may
+    // have a pair with each, a TxCnt and one more. The overflow area has the 2,048 lines of logs.
+    let loc_kiln = vec![
+        (held, 16),
+        (held, 4096),
+        (held, leaving),
+        (WORD, 32 * (32 + 2)),
+        (3 * WORD, 2048),
+        (5 * WORD, 1),
+        (6 + 1, PRIVATE),
+        (LOC_ENTRY, 32),
+    ];
+    declare(&[("kiln", kiln), ("loc-kiln", loc_kiln)]);
+}
+
+/// What LOC's windows of 16 keep of a transaction: TxID, state, TxCnt and writes, and of each of 31
+/// others how many blocks it absorbed and whether it carries the TxCnt.
+const LOC_ENTRY: u64 = 16 + 2 + 18 + 18 + 31 * (18 + 1);
+
+/// 2,047 lines of log beside the head are 255 groups of seven blocks and their metadata, and the
+/// table has a line's number and a slot for each block. Metadata are kept of the open group, of 16
+/// writes under way and, with records, of one for each core.
+#[test]
+fn write_ahead_logs_declare_what_they_keep() {
+    let wal = |id: u64, entry: (u64, u64), groups: u64| {
+        vec![(id + 1, CACHED), entry, (36 + 32, 255 * 7), (LINE, groups), (32, 1)]
+    };
+    let alone = (16 + 2 + 18 + 18, 2);
+    declare(&[
+        ("h-wal", wal(2, alone, 1 + 16 + 2)),
+        ("ec-wal", wal(2, alone, 1 + 16)),
+        ("loc-wal", wal(6, (LOC_ENTRY, 32), 1 + 16)),
+    ]);
+}
+
+/// Buffers of 32 entries beside each core, with a store that waits for room. An address is of 58
+/// bits, an epoch or the number of an entry of 64, and with its core of 72.
+#[test]
+fn persist_buffers_declare_what_they_keep() {
+    let (entries, id) = (2 * 32, 8 + 64);
+    // A dependence on the other core for each entry, and for the epoch that is open; the registers
+    // and vectors of timestamps; the filter for buffered lines, and the last writer of each line.
+    let hops = vec![
+        (LINE, entries),
+        (58 + 64, entries),
+        (LINE + 58 + 64, 2),
+        (64, entries),
+        (id, entries + 2),
+        (64, 2),
+        (2 * 64, 2),
+        (64, 2),
+        (58, entries),
+        (2, 16),
+    ];
+    // An entry has a type, Y and a number, a dependence on each core, and a filter. So has AccumDP
+    // dependences, and each core knows what each has drained. The queue is of 32 entries, too.
+    let dpo = vec![
+        (LINE + 58, entries),
+        (LINE + 58, 2),
+        (LINE + 58, 32),
+        (1 + 1 + 64, entries),
+        (id, entries * 2),
+        (512, entries),
+        (id, 2 * 2),
+        (64, 2 * 2),
+        (1 + id, 32),
+    ];
+    let bbb = vec![((64 + 8) * 8, entries), ((64 + 8) * 8, 2)];
+    declare(&[("undo@hops", hops), ("undo@dpo", dpo), ("undo@bbb", bbb)]);
+}
