@@ -27,6 +27,7 @@ mod mutants;
 mod outside;
 mod persistency;
 mod programs;
+mod rates;
 mod replay;
 mod room;
 mod scenarios;
