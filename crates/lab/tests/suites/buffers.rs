@@ -356,3 +356,56 @@ fn a_persist_buffer_holds_as_many_entries_as_it_says() {
         assert_eq!([4, 5].map(full), [0, 1], "{design}");
     }
 }
+
+/// A fence that waits for one entry waits for its way to a controller and for the answer's way
+/// back. What DPO's fence leaves before is durable already; its marker goes the same ways, and of
+/// several controllers each has to hear what the others have left to do.
+#[test]
+fn a_fence_waits_for_as_many_ways_as_there_are_messages() {
+    // Nothing leaves HOPS's buffer before the fence.
+    const HOPS: &str = "design.drain=lazy design.interval=1000000";
+    for (design, settings, controllers, ways) in [
+        ("undo@hops", HOPS, 1, 2),
+        ("undo@hops", HOPS, 2, 2),
+        ("undo@dpo", "", 1, 2),
+        ("undo@dpo", "", 2, 3),
+    ] {
+        let waits = |way: u64| {
+            let line = format!(
+                "{design} scribble cores=1 machine=silo controller.noc_latency={way}us \
+                 controller.count={controllers} {settings}"
+            );
+            fence_waits(&line, 1)
+        };
+        // A microsecond is 2,000 cycles.
+        assert_eq!(waits(2) - waits(1), 2_000 * ways, "{design}, {controllers} controllers");
+    }
+}
+
+/// A buffer of HOPS sees that another core's epoch is durable when the vector is read next, at a
+/// multiple of so many nanoseconds.
+#[test]
+fn a_dependence_of_hops_is_seen_at_a_multiple_of_the_interval() {
+    for poll in [100_000, 300_000] {
+        let line = format!(
+            "undo@hops scribble cores=2 core.width=1 design.poll={poll} \
+                            design.interval=1000000"
+        );
+        let outcome = on(&line, |pm| {
+            if pm.core() == CoreId(0) {
+                pm.store(at(0, 0), 1);
+                return Ok(());
+            }
+            pm.work(10_000);
+            pm.load(at(0, 0));
+            pm.order();
+            pm.store(at(10, 0), 2);
+            pm.durable();
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "waits_for_dependences"), 1);
+        // A nanosecond is a cycle, and the entry takes some more.
+        let cycles = outcome.report.cycles;
+        assert!((poll - 500..poll + 500).contains(&cycles), "{poll}: {cycles} cycles");
+    }
+}

@@ -365,3 +365,44 @@ fn a_redo_log_reads_a_line_that_left_the_caches_where_it_is() {
         assert_eq!(report.usage.pm_reads.count - report.accesses.in_pm, reads, "{entries}");
     }
 }
+
+/// A controller has undo entries for so many lines of a transaction, beside those that its queue
+/// holds.
+#[test]
+fn an_undo_area_of_lad_holds_as_many_lines_as_it_says() {
+    let fits = |lines: usize| {
+        let line = "lad scribble cores=1 controller.write_buffer_size=4 design.undo_entries=8";
+        let outcome = try_on(line, Points::Count, move |pm| store(pm, &vec![1; lines], 1));
+        outcome.map(|outcome| counted(&outcome, "spills")).map_err(|failure| format!("{failure:?}"))
+    };
+    assert_eq!(fits(4 + 8), Ok(8));
+    let refused = fits(4 + 9).expect_err("nine lines do not fit");
+    assert!(refused.contains("full with 8 lines"), "{refused}");
+}
+
+/// A load of a line that was dropped waits for memory, which is asked first, and then for the words
+/// in the log: two ways more than a load of any other line.
+#[test]
+fn a_load_of_a_dropped_line_waits_for_the_log_behind_memory() {
+    let cycles = |way: u64, loaded: u64| {
+        let line = format!(
+            "redo-log scribble cores=1 core.model=inorder {SMALL_CACHES} design.entries=1 \
+             controller.noc_latency={way}us"
+        );
+        let outcome = on(&line, move |pm| {
+            pm.begin()?;
+            pm.store(at(0, 0), 1);
+            pm.store(at(20, 0), 1);
+            (1..10).for_each(|line| _ = pm.load(at(line, 0)));
+            pm.work(100_000);
+            pm.load(at(loaded, 0));
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "fetches_from_log"), u64::from(loaded == 0));
+        outcome.report.cycles
+    };
+    let waits = |way| cycles(way, 0) - cycles(way, 40);
+    let more = waits(2) - waits(1);
+    // A microsecond is 1,000 cycles.
+    assert_eq!((more + 500) / 1_000, 2, "{more} cycles");
+}

@@ -3,7 +3,7 @@
 
 use crate::common::{all_hold, crash, run, without_host};
 use crate::programs::{at, counted, on, store};
-use model::meters::Class;
+use model::meters::{Class, Stall};
 use model::units::LINE_BYTES;
 use serde_json::Value;
 
@@ -454,7 +454,7 @@ fn a_read_of_a_last_level_of_kiln_takes_its_time() {
 /// FIFOs name one a cycle.
 #[test]
 fn an_abort_reaches_the_last_level() {
-    for (design, each) in [("kiln", true), ("loc-kiln", false)] {
+    for (design, each) in [("kiln", true), ("loc-kiln", false), ("loc-wal", false)] {
         let cycles = |latency: u64, lines: u64, aborts: bool| {
             let line = format!(
                 "{design} scribble cores=1 machine=silo core.model=inorder \
@@ -489,5 +489,76 @@ fn a_window_is_drained_when_half_of_it_has_ended() {
             counted(&outcome, "drains")
         };
         assert_eq!([1, 2, 3, 4].map(drains), [0, 1, 1, 2], "{design}");
+    }
+}
+
+/// A window holds the transactions of a core that run or are not durable.
+#[test]
+fn a_window_holds_as_many_transactions_as_it_says() {
+    for (design, slow) in [("loc-wal", ""), ("loc-kiln", "design.llc_write=1000")] {
+        let full = |transactions: u64| {
+            let line = format!(
+                "{design} scribble cores=1 machine=silo controller.noc_latency=100us design.sd=3 \
+                 design.drain=oldest {slow}"
+            );
+            let outcome = on(&line, move |pm| {
+                (0..transactions).try_for_each(|value| store(pm, &[1], value + 1))
+            });
+            counted(&outcome, "window_full")
+        };
+        assert_eq!([3, 4].map(full), [0, 1], "{design}");
+    }
+}
+
+/// No transaction of LOC over Kiln begins while more than half of the overflow area would be in use
+/// if every line that is not retired had to leave.
+#[test]
+fn a_transaction_begins_while_half_of_the_overflow_area_would_do() {
+    let full = |lines: usize| {
+        let line = "loc-kiln scribble cores=1 machine=silo design.sd=4 design.drain=oldest \
+                    design.overflow_lines=8 design.llc_write=1000";
+        let outcome = on(line, move |pm| {
+            store(pm, &vec![1; lines], 1)?;
+            store(pm, &[], 2)
+        });
+        counted(&outcome, "window_full")
+    };
+    assert_eq!([4, 5].map(full), [0, 1]);
+}
+
+/// Who waits for durability has what it ended drained, which walks down the caches.
+#[test]
+fn a_flush_of_loc_walks_down_the_caches_once() {
+    for design in ["loc-wal", "loc-kiln"] {
+        let waits = |level: &str, cycles: u64| {
+            let line = format!(
+                "{design} scribble cores=1 machine=silo core.width=1 \
+                 {level}.data_latency={cycles}cycles"
+            );
+            let outcome = on(&line, |pm| {
+                store(pm, &[1], 1)?;
+                pm.work(100_000);
+                pm.durable();
+                Ok(())
+            });
+            outcome.report.cores.stalls[Stall::Fence as usize]
+        };
+        for level in ["l1d", "l2", "llc"] {
+            let more = waits(level, 1_000) - waits(level, 100);
+            assert!((895..=905).contains(&more), "{design}, {level}: {more} cycles");
+        }
+    }
+}
+
+/// A truncation writes the head, which is one word, and what is known of the log counts as such.
+#[test]
+fn a_truncation_writes_a_word_of_metadata() {
+    for design in ["h-wal", "ec-wal"] {
+        let line = format!("{design} scribble cores=1 pm.log_size=4KiB");
+        let outcome = on(&line, |pm| (1..40).try_for_each(|value| store(pm, &[1], value)));
+        let truncations = counted(&outcome, "truncations");
+        assert!(truncations > 0, "{design}");
+        let bytes = outcome.report.meters.wpq_bytes[Class::Metadata as usize];
+        assert_eq!(bytes, 64 * counted(&outcome, "log_groups") + 8 * truncations, "{design}");
     }
 }

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use lab::Control;
+use model::crash::Points;
 use model::meters::Stall;
 use serde_json::{Value, json};
 
 use crate::common::{accepted, all, all_hold, crash, request, run};
-use crate::programs::{at, counted, on};
+use crate::programs::{at, counted, on, store, try_on};
 
 /// Machines and structures that fill, wrap, overflow and hold back; each design takes the settings
 /// of the structures that it has.
@@ -310,4 +311,73 @@ fn who_waits_for_durability_does_not_wait_until_redo_data_are_due() {
     });
     assert_eq!(counted(&outcome, "stores_deferred"), 1);
     assert!(outcome.report.cycles < 50_000, "{} cycles", outcome.report.cycles);
+}
+
+/// Redo data of a line that leaves the first level come to the redo buffer of MorLog whether it has
+/// room or not, and the core's next store waits until it has.
+#[test]
+fn a_redo_buffer_of_morlog_holds_as_many_entries_as_it_says() {
+    for design in ["morlog", "morlog-dp"] {
+        let run = |words: u64, way: u64| {
+            let line = format!(
+                "{design} scribble cores=1 machine=silo l1d.size=8KiB l1d.assoc=2 \
+                 design.r_entries=4 controller.noc_latency={way}us"
+            );
+            let outcome = on(&line, move |pm| {
+                pm.load(at(1, 0));
+                pm.begin()?;
+                (0..words).for_each(|word| pm.store(at(0, word), 1));
+                // The first level alone has what follows.
+                pm.work(100_000);
+                (0..words).for_each(|word| pm.store(at(0, word), 2));
+                (1..10).for_each(|push| _ = pm.load(at(64 * push, 0)));
+                pm.store(at(1, 0), 1);
+                pm.commit();
+                Ok(())
+            });
+            let waited = outcome.report.cores.stalls[Stall::LogFull as usize];
+            (counted(&outcome, "ur_or_r_buffer_full"), waited)
+        };
+        assert_eq!([4, 5].map(|words| run(words, 1).0), [0, 1], "{design}");
+        let more = run(5, 2).1 - run(5, 1).1;
+        assert_eq!((more + 1_000) / 2_000, 2, "{design}: one there and one back: {more} cycles");
+    }
+}
+
+/// The ring keeps two lines, since a core's last record and its commit may need one each. So the
+/// smallest ring for a core and a transaction of one store has three.
+#[test]
+fn the_smallest_ring_of_one_core_has_three_lines() {
+    for design in ["base", "fwb", "morlog", "morlog-dp"] {
+        let fits = |lines: u64| {
+            let line = format!("{design} scribble cores=1 machine=silo design.log_lines={lines}");
+            try_on(&line, Points::Count, |pm| store(pm, &[1], 1)).is_ok()
+        };
+        assert_eq!([2, 3].map(fits), [false, true], "{design}");
+    }
+}
+
+/// Who waits for durability has the redo data sent that are left, and hears a way later that they
+/// are durable.
+#[test]
+fn who_waits_for_redo_data_waits_for_a_way_there_and_one_back() {
+    let waits = |way: u64| {
+        let line = format!(
+            "morlog-dp scribble cores=1 machine=silo design.redo_delay=1000000 \
+             controller.noc_latency={way}us"
+        );
+        let outcome = on(&line, |pm| {
+            pm.begin()?;
+            pm.store(at(0, 0), 1);
+            pm.work(100_000);
+            pm.store(at(0, 0), 2);
+            pm.commit();
+            pm.work(100_000);
+            pm.durable();
+            Ok(())
+        });
+        outcome.report.cores.stalls[Stall::Fence as usize]
+    };
+    // A microsecond is 2,000 cycles.
+    assert_eq!(waits(2) - waits(1), 2 * 2_000);
 }

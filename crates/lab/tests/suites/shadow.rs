@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::{all_hold, crash, resolve, run};
-use crate::programs::{at, on, store};
+use crate::programs::{at, counted, on, store};
 use model::design::{Shape, Structure};
-use model::units::LINE_BYTES;
+use model::units::{CoreId, LINE_BYTES, PAGE_LINES};
 
 /// Programs over lines of several pages.
 const PROGRAMS: &[&str] = &[
@@ -104,4 +104,49 @@ fn every_store_to_a_page_waits_until_it_has_been_copied() {
     let (there, comes) = (latency(true), latency(false));
     // A line comes from memory in more than 100 cycles.
     assert!(comes >= there + 100, "{there} and {comes} cycles");
+}
+
+/// A transaction finds as many free frames as there are for shadows.
+#[test]
+fn there_are_as_many_frames_for_shadows_as_it_says() {
+    let exhausted = |pages: u64| {
+        let line = "shadow-paging scribble cores=1 machine=silo design.shadow_frames=3";
+        let outcome = on(line, move |pm| {
+            pm.begin()?;
+            (0..pages).for_each(|page| pm.store(at(PAGE_LINES * page, 0), 1));
+            pm.commit();
+            Ok(())
+        });
+        counted(&outcome, "frames_exhausted")
+    };
+    assert_eq!([3, 4].map(exhausted), [0, 1]);
+}
+
+/// The news that a translation is shot down takes a way to the cores, beside the time that it
+/// takes there.
+#[test]
+fn shooting_down_a_translation_takes_a_way_more() {
+    let latency = |way: u64, is_elsewhere: bool| {
+        let line =
+            format!("shadow-paging scribble cores=2 machine=silo controller.noc_latency={way}us");
+        let outcome = on(&line, move |pm| {
+            if pm.core() == CoreId(1) {
+                pm.load(at(if is_elsewhere { 1 } else { PAGE_LINES }, 0));
+                return Ok(());
+            }
+            pm.load(at(0, 0));
+            pm.work(100_000);
+            pm.begin()?;
+            pm.store(at(0, 0), 1);
+            pm.work(200_000);
+            pm.commit();
+            Ok(())
+        });
+        assert_eq!(counted(&outcome, "shootdowns"), u64::from(is_elsewhere));
+        outcome.report.transactions.commit_latency.max()
+    };
+    let waits = |way| latency(way, true) - latency(way, false);
+    let more = waits(2) - waits(1);
+    // A microsecond is 2,000 cycles.
+    assert_eq!((more + 1_000) / 2_000, 1, "{more} cycles");
 }

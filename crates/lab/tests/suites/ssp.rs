@@ -8,7 +8,7 @@ use crate::common::{all_hold, crash_as, request, resolve, run};
 use crate::programs::{at, counted, on, store};
 use lab::Control;
 use model::design::{Shape, Structure};
-use model::meters::Stall;
+use model::meters::{Class, Stall};
 use model::units::{LINE_BYTES, PAGE_LINES};
 
 /// Programs over lines of several pages.
@@ -360,5 +360,60 @@ fn a_commit_sends_a_line_and_a_page_a_cycle() {
     for design in ["ssp", "shadow-paging"] {
         let more = latency(design, 7, PAGE_LINES) - latency(design, 7, 1);
         assert!(more >= 6, "{design}: {more} cycles");
+    }
+}
+
+/// There is a slot for each page that the larger TLB holds, and as many more as are provided. Pages
+/// that left it with nothing to consolidate give theirs to others.
+#[test]
+fn there_are_as_many_slots_as_pages_in_tlbs_and_some_more() {
+    for tlb in [
+        "tlb.entries=4 tlb.assoc=4 tlb.l2_entries=0",
+        "tlb.entries=2 tlb.assoc=2 tlb.l2_entries=4 tlb.l2_assoc=4",
+    ] {
+        let reused = |pages: u64| {
+            let line = format!("ssp scribble cores=1 machine=silo {tlb} design.over_provision=1");
+            let outcome = on(&line, move |pm| {
+                (0..pages).for_each(|page| _ = pm.load(at(PAGE_LINES * page, 0)));
+                Ok(())
+            });
+            counted(&outcome, "slots_reused")
+        };
+        assert_eq!([5, 6, 7].map(reused), [0, 1, 2], "{tlb}");
+    }
+}
+
+/// A transaction of more pages than the buffer of a core holds runs in software, and one of as many
+/// does not.
+#[test]
+fn a_write_set_holds_as_many_pages_as_it_says() {
+    for design in ["ssp", "shadow-paging"] {
+        let fallbacks = |pages: u64| {
+            let line = format!("{design} scribble cores=1 machine=silo design.write_set=3");
+            let outcome = on(&line, move |pm| {
+                pm.begin()?;
+                (0..pages).for_each(|page| pm.store(at(PAGE_LINES * page, 0), 1));
+                pm.commit();
+                Ok(())
+            });
+            counted(&outcome, "fallbacks")
+        };
+        assert_eq!([3, 4].map(fallbacks), [0, 1], "{design}");
+    }
+}
+
+/// What was stored to a line outside of transactions is written home before a transaction stores to
+/// it, as a line that leaves the caches is; what the transaction stored is data.
+#[test]
+fn what_was_stored_before_goes_home_first() {
+    for design in ["ssp", "shadow-paging"] {
+        let outcome = on(&format!("{design} scribble cores=1 machine=silo"), |pm| {
+            pm.store(at(0, 1), 7);
+            pm.work(10_000);
+            store(pm, &[1], 1)
+        });
+        let bytes = outcome.report.meters.wpq_bytes;
+        let found = [Class::HomeWriteBack, Class::Data].map(|class| bytes[class as usize]);
+        assert_eq!(found, [LINE_BYTES, LINE_BYTES], "{design}");
     }
 }
