@@ -14,6 +14,7 @@ mod checker;
 mod common;
 mod conformance;
 mod corners;
+mod counts;
 mod coverage_lad;
 mod energy;
 mod flushes;
