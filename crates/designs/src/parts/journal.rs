@@ -98,7 +98,7 @@ pub struct Journal<W> {
     groups: VecDeque<Group<W>>,
     tid: u64,
     checkpoint: Option<Checkpoint>,
-    /// Groups that began a new lap of the ring.
+    /// Groups that filled the ring to its end, or went on at its beginning.
     pub wraps: u64,
     /// Checkpoints that have begun.
     pub checkpoints: u64,
@@ -217,8 +217,8 @@ impl<W> Journal<W> {
             let write = Write::whole(line, below.line(line), class);
             below.send_direct(at, write, notify);
         }
-        self.wraps += u64::from(start / self.ring.records() != end / self.ring.records());
         self.head = self.form.after(end);
+        self.wraps += u64::from(start / self.ring.records() != self.head / self.ring.records());
         let left = until - first;
         self.groups.push_back(Group { start, end: self.head, records, left, what: Some(what) });
     }

@@ -417,3 +417,17 @@ fn what_was_stored_before_goes_home_first() {
         assert_eq!(found, [LINE_BYTES, LINE_BYTES], "{design}");
     }
 }
+
+/// A ring of 20 lines, of which each commit of a page takes one, begins a new lap with every 20th.
+#[test]
+fn laps_of_a_journal_are_counted() {
+    for design in ["ssp", "shadow-paging"] {
+        let wraps = |commits: u64| {
+            let line = format!("{design} scribble cores=1 machine=silo design.journal_lines=20");
+            let outcome =
+                on(&line, move |pm| (1..=commits).try_for_each(|value| store(pm, &[1], value)));
+            counted(&outcome, "journal_wraps")
+        };
+        assert_eq!([19, 20, 39, 60].map(wraps), [0, 1, 1, 3], "{design}");
+    }
+}
