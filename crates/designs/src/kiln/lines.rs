@@ -415,7 +415,7 @@ impl Kiln {
         self.arrived(counted, at, below);
     }
 
-    /// Sends the lines of a committed transaction that are in the overflow area home.
+    /// Sends the lines of a committed transaction that are in the overflow area home, one a cycle.
     pub(super) fn bring_home(&mut self, owner: Owner, at: Cycle, below: &mut Below<KilnEvent>) {
         let is_its = |about: &About| about.owner == owner && about.tag.is_some();
         let overflow = &mut self.last.overflow;

@@ -459,15 +459,15 @@ impl LocKiln {
         }
     }
 
-    /// Sends lines of transactions before `end` that are in the overflow area home.
+    /// Sends lines of transactions before `end` that are in the overflow area home, one a cycle.
     pub(super) fn bring_home(&mut self, end: Place, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let waits = |about: &About| {
             about.is_there && !about.goes_home && about.tag.is_some_and(|(by, _)| by < end)
         };
         let waiting = self.last.overflow.iter().filter(|(_, slot)| waits(&slot.about));
         let waiting: Vec<u32> = waiting.map(|(number, _)| number).collect();
-        for number in waiting {
-            self.bring_slot_home(number, at, below);
+        for (sent, number) in (0..).zip(waiting) {
+            self.bring_slot_home(number, at + sent, below);
         }
     }
 
