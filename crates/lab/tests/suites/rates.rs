@@ -418,3 +418,32 @@ fn silo_updates_a_word_an_interval() {
         assert_eq!(gaps(&accepted(&line, &trace, "data")), [interval; 7]);
     }
 }
+
+/// A buffer of DPO sends an entry a cycle, as fast as stores leave the core. Each passes the front
+/// end of its controller once, as the load before it did.
+#[test]
+fn a_buffer_of_dpo_sends_an_entry_a_cycle() {
+    let operations = each("load", 10, 64, "") + "work 100000\n" + &each("store", 10, 64, " 1");
+    let trace = trace(&(operations + "work 100000\n" + &transaction("store 0x80000 1\n")));
+    let times = |ns: u64| {
+        let line = format!("undo@dpo replay controller.static_frontend_latency={ns}ns");
+        accepted(&line, &trace, "data")[..10].to_vec()
+    };
+    assert_eq!(gaps(&times(10)), [1; 9]);
+    // 100 ns are 200 cycles.
+    assert_eq!(times(200)[0] - times(100)[0], 2 * 200);
+}
+
+/// A line that `base` writes back with its store walks down the caches, past which its record goes.
+#[test]
+fn a_line_of_base_walks_down_the_caches_and_its_record_does_not() {
+    let stored = transaction(&format!("store {DATA:#x} 1\nwork 100000\n"));
+    let trace = trace(&(format!("load {DATA:#x}\nwork 100000\n") + &stored));
+    let behind = |level: &str, cycles: u64| {
+        let line = format!("base replay {level}.data_latency={cycles}cycles");
+        accepted(&line, &trace, "data")[0] - accepted(&line, &trace, "log")[0]
+    };
+    for level in ["l1d", "l2", "llc"] {
+        assert_eq!(behind(level, 150) - behind(level, 50), 100, "{level}");
+    }
+}

@@ -359,7 +359,7 @@ fn a_commit_sends_a_line_and_a_page_a_cycle() {
     }
     for design in ["ssp", "shadow-paging"] {
         let more = latency(design, 7, PAGE_LINES) - latency(design, 7, 1);
-        assert!(more >= 6, "{design}: {more} cycles");
+        assert_eq!(more, 6, "{design}: six pages more");
     }
 }
 
