@@ -31,11 +31,13 @@ class Litmus(OfJson):
     def passed(self) -> bool:
         """Whether no order left a forbidden outcome, and each rule switched off was caught.
 
-        Not so if no test fitted an order, since then nothing is known about it.
+        Not so if no test fitted an order, since then nothing is known about it, or if no run of a
+        test counted on any order, since then nothing is known of its image.
         """
         return not (
             any(map(is_wrong, self.data["rows"]))
             or self.unfit
+            or self.uncounted
             or any(row["violation"] is not None for row in self.data.get("random", ()))
             or any(is_missed(row) for row in self.data.get("mutants", ()))
         )
@@ -47,6 +49,16 @@ class Litmus(OfJson):
         asked = dict.fromkeys(row["order"] for row in rows)
         known = {row["order"] for row in rows if row["images"] or row["violation"] is not None}
         return [order for order in asked if order not in known]
+
+    @property
+    def uncounted(self) -> list[str]:
+        """The tests in which no load ever had its value, on any order that they fitted."""
+        runs: dict[str, int] = {}
+        counted: dict[str, int] = {}
+        for row in self.data["rows"]:
+            runs[row["test"]] = runs.get(row["test"], 0) + row["runs"]
+            counted[row["test"]] = counted.get(row["test"], 0) + row["counted"]
+        return [test for test, count in counted.items() if runs[test] and not count]
 
     def __repr__(self) -> str:
         return f"<Litmus {self.tests.command()}>"

@@ -27,7 +27,7 @@ CELLS = {
     UNASKED: "no run counted: in none did every load return the value that the test demands",
     "seen": "the model of the hardware allows the image, and it was seen",
     "allowed": "the model allows it, and it was not seen",
-    "no": "the model forbids it, and it was not seen",
+    "no": "the model forbids it in all runs that were tried, and it was not seen",
     "WRONG": "the hardware left what its model forbids",
 }
 

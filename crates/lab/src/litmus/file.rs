@@ -106,6 +106,7 @@ impl Reader {
         }
         match (verb, rest) {
             ("title", []) => return self.wrong("`title` must be followed by a few words"),
+            ("title", _) if self.title.is_some() => return self.wrong("a test has one title"),
             ("title", _) => {
                 let (_, title) = line.split_once("title").expect("the line begins with it");
                 self.title = Some(title.trim().to_owned());
