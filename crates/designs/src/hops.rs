@@ -292,8 +292,8 @@ impl Design for Hops {
         Progress::Done(at)
     }
 
-    /// With dependences on all lines that a core wrote last, cores wait for each other for ever that
-    /// do not otherwise.
+    /// With dependences on all lines that a core wrote last, cores wait for each other for ever
+    /// that do not otherwise.
     fn corner(trial: u64, _has_lives: bool) -> Corner {
         let mut corner = Corner::default();
         if trial % 8 == 4 {

@@ -484,10 +484,11 @@ impl Config {
             if !size.is_multiple_of(LINE_BYTES) {
                 let (below, above) =
                     (size / LINE_BYTES * LINE_BYTES, size.next_multiple_of(LINE_BYTES));
-                let near = if below == 0 { String::new() } else { format!("{below} and ") };
                 return Err((
                     path,
-                    format!("{size} bytes are no whole lines of {LINE_BYTES}; {near}{above} are"),
+                    format!(
+                        "{size} bytes are no whole lines of {LINE_BYTES}; {below} and {above} are"
+                    ),
                 ));
             }
         }

@@ -159,7 +159,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "silo sqlite cores=1 workload.rows=100000000",
-        "workload sqlite needs 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+        "workload sqlite needs 4 KiB of simulated persistent memory in one piece, and 0 B \
          is free; raise it with --set pm.device_size=..., or lower --set workload.rows=...",
     ),
     (
@@ -380,13 +380,13 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "sqlite",
         "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(99999999));\n",
-        "workload sqlite needs 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+        "workload sqlite needs 4 KiB of simulated persistent memory in one piece, and 0 B \
          is free; raise it with --set pm.device_size=..., or let mine.txt insert less",
     ),
     (
         "sqlite",
         "CREATE TABLE t(a);\nINSERT INTO t VALUES (zeroblob(9999999 * :rows));\n",
-        "workload sqlite needs 4 KiB of simulated persistent memory in one piece, and 3.8 KiB \
+        "workload sqlite needs 4 KiB of simulated persistent memory in one piece, and 0 B \
          is free; raise it with --set pm.device_size=..., or lower --set \
          workload.rows=..., which is :rows in mine.txt",
     ),

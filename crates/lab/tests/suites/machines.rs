@@ -302,7 +302,7 @@ const SETTING_MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "l2.size",
-        "16777216",
+        "16MiB",
         "machine silo: llc.size: 8388608 bytes are less than the 16777216 of l2.size, which it \
             includes",
     ),
@@ -314,10 +314,9 @@ const SETTING_MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "l1d.size",
-        "100",
+        "100B",
         "machine silo: l1d.size: 100 bytes are no whole lines of 64; 64 and 128 are",
     ),
-    ("l1d.size", "60", "machine silo: l1d.size: 60 bytes are no whole lines of 64; 64 are"),
     (
         "pm.tREED",
         "50ns",

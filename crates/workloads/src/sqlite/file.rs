@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A page of the database is a page of memory, as of a file that is mapped; what lies before the
-//! header is what that takes. The length changes in the same transaction as the pages that made the file longer.
+//! header is what that takes. The length changes in the same transaction as the pages that made the
+//! file longer.
 
 use std::ops::Range;
 
