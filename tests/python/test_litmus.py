@@ -125,6 +125,22 @@ def test_where_only_cells_survive_any_words_of_a_write_may(order: str, tmp_path:
     assert [row["test"] for row in rows if row["seen"]] == ["0", "1", "3", "7"]
 
 
+def test_a_test_of_which_no_run_counts_does_not_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The thread loads what it stores only afterwards.
+    unasked = tmp_path / "unasked.litmus"
+    unasked.write_text("thread\nload A 1\nstore A 1\nimage A=1\n", encoding="utf-8")
+    asked = tmp_path / "asked.litmus"
+    asked.write_text("thread\nload A 0\nstore A 1\nimage A=1\n", encoding="utf-8")
+    assert indelible.litmus(asked, orders="x86").passed
+    answer = indelible.litmus(asked, unasked, orders=["x86", "hops"])
+    assert (answer.uncounted, answer.passed) == (["unasked"], False)
+    assert {row["runs"] > 0 for row in answer.data["rows"]} == {True}
+    assert main(["litmus", "--order", "x86", str(unasked)]) == 1
+    assert "no run" in capsys.readouterr().out
+
+
 def test_threads_stay_where_the_hardware_does_not_let_them_move() -> None:
     text = refused(lambda: indelible.litmus(orders="hops", set={"core.migrate": 1}))
     assert text.startswith("hops keeps the state of a transaction at its core")

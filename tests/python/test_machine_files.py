@@ -54,3 +54,22 @@ def test_two_variants_of_a_machine_are_told_apart(far: str, tmp_path: Path) -> N
     assert str(both).startswith(f"machines {far} and {farther}: 1 of ")
     hardware = str(indelible.explain("silo", machine=far, cores=1))
     assert f"Hardware added to machine {far} with 1 core\n" in hardware
+
+
+def test_what_has_a_name_and_in_which_unit_a_source_gives_a_time_is_shown() -> None:
+    assert "see also    machine:silo" in str(indelible.explain("silo"))
+    rows = str(indelible.explain("machine:silo")).splitlines()
+    (hit,) = (row for row in rows if row.startswith("l1d.data_latency"))
+    (read,) = (row for row in rows if row.startswith("pm.tREAD"))
+    assert "2ns (4cycles)" in hit
+    assert "50ns" in read
+    assert "cycles)" not in read
+
+
+def test_tables_say_what_was_set() -> None:
+    settings = {"core.rob": 32, "silo.entries": 8}
+    runs = {"cores": 1, "txs": 5, "set": settings}
+    varied = indelible.sweep("silo", "hash", {"pm.tREAD": ["50ns", "90ns"]}, **runs)
+    for answer in (indelible.compare(["lad", "silo"], "hash", crash=False, **runs), varied):
+        head = " ".join(str(answer).split("\n\n")[0].split())
+        assert head.endswith("seed 1 · core.rob=32 · silo.entries=8")

@@ -333,8 +333,8 @@ impl Design for Dpo {
         self.any_order(below, arrived)
     }
 
-    /// Many words, most of whose lines several cores store to, and hardly any room: a log seldom
-    /// needs an order that only a load has seen.
+    /// Many words, most of whose lines several cores store to, and hardly any room (all numbers are
+    /// ours): a log seldom needs an order that only a load has seen.
     fn corner(trial: u64, _has_lives: bool) -> Corner {
         let mut corner = Corner::default();
         if trial % 8 == 6 {

@@ -388,6 +388,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "thread\nstore A 1\nimage A=1\nthread",
         "mine.litmus, line 4: nothing may follow the image of a test",
     ),
+    ("title a\ntitle b\nthread\nstore A 1\nimage A=1", "mine.litmus, line 2: a test has one title"),
     ("thread\nload A 0\nthread\nimage A=0\n# x", ""),
     ("line A\nthread\nimage A=0", "mine.litmus, line 3: no thread does anything"),
     (
