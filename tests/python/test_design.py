@@ -352,6 +352,26 @@ def test_a_timeline_names_the_events(mine: str) -> None:
     assert "('logged', 0)" in json.dumps(trace.json()["events"])
 
 
+def test_a_timeline_shows_no_places_in_the_hosts_memory() -> None:
+    class Plain:
+        pass
+
+    class Named:
+        def __repr__(self) -> str:
+            return "line at 0x40"
+
+    class Timed(Design):
+        def store(self, store: design.Store, below: design.Below) -> None:
+            below.at(store.at, (Plain(), Named(), self.store))
+
+        def event(self, at: int, event: tuple, below: design.Below) -> None:
+            pass
+
+    shown = json.dumps(indelible.trace(Timed, "scribble", "tiny", cores=1, txs=5).json()["events"])
+    assert "Plain object>, line at 0x40, <bound method " in shown
+    assert " object at 0x" not in shown
+
+
 def test_what_hooks_are_given_can_be_shown(write: Write) -> None:
     path = write("def store(self, store, below): raise ValueError(repr(store))")
     assert "ValueError: Store { core: " in refused(lambda: run_of(path))

@@ -110,6 +110,17 @@ fn changes(hook: &str) -> String {
     )
 }
 
+/// What Python shows of a value, without the places in the host's memory that objects have which do
+/// not say how they are shown: another run has others.
+fn without_places(shown: &str) -> String {
+    let mut parts = shown.split(" at 0x");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |told, part| match part.trim_start_matches(|c: char| c.is_ascii_hexdigit()) {
+        rest if rest.starts_with('>') => told + rest,
+        _ => told + " at 0x" + part,
+    })
+}
+
 impl PyHooks {
     pub(super) fn new(
         py: Python<'_>,
@@ -447,7 +458,8 @@ impl Hooks for PyHooks {
     fn show_event(&self, event: Token) -> String {
         Python::attach(|py| {
             let event = self.below.get().look(py, event);
-            or_raise(py, event.bind(py).repr(), self.name, "event").to_string()
+            let shown = or_raise(py, event.bind(py).repr(), self.name, "event").to_string();
+            without_places(&shown)
         })
     }
 
