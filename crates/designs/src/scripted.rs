@@ -241,7 +241,7 @@ impl Params for ScriptParams {
 }
 
 /// All of the script's rules but one, if one is switched off.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptRules {
     without: Option<String>,
 }

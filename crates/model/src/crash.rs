@@ -118,6 +118,7 @@ pub struct Probe {
     campaign: Campaign,
     workload: Rc<dyn Workload>,
     firmware: Rc<dyn Firmware>,
+    obeys_every_rule: bool,
     /// Set by a caller that wants no more of the campaign.
     cancelled: Arc<AtomicBool>,
     next: usize,
@@ -141,6 +142,9 @@ pub struct Probe {
 /// What a power failure leaves of a machine before recovery: [`failure::fail`] of that machine.
 pub(crate) type Fails<'f, 'i> =
     dyn Fn(&mut Saved, u64, Arrivals<'_>) -> Result<Image<'i>, String> + 'f;
+
+/// What a machine's design says of itself: [`crate::design::Design::invariants`].
+pub(crate) type Holds<'f> = dyn Fn() -> Result<(), String> + 'f;
 
 /// At one in so many power failures the workload inspects its own data whatever they left: what it
 /// stored outside of transactions is known to nobody else.
@@ -186,6 +190,7 @@ impl Probe {
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
+            obeys_every_rule: firmware.obeys_every_rule(),
             firmware,
             cancelled,
             next: 0,
@@ -328,12 +333,14 @@ impl Probe {
         }
     }
 
-    /// A crash point: cuts the power if the campaign says so, and checks what is left.
-    pub(crate) fn pass<'i>(&mut self, at: Cycle, fail: &Fails<'_, 'i>) {
+    /// A crash point: cuts the power if the campaign says so, and checks what the design says of
+    /// itself and what is left.
+    pub(crate) fn pass<'i>(&mut self, at: Cycle, holds: &Holds<'_>, fail: &Fails<'_, 'i>) {
         if !self.comes_to_cut() {
             return;
         }
         self.count(self.found.passed);
+        self.check_invariants(at, holds);
         let short = self.found.saved.short;
         self.ask();
         let seed = mix(self.campaign.seed ^ self.found.passed);
@@ -395,6 +402,17 @@ impl Probe {
         }
         if self.found.points == 1 {
             self.found.saved.budget(&*self.firmware);
+        }
+    }
+
+    /// Asks the design what must be true at any time, unless it is a mutant.
+    fn check_invariants(&mut self, at: Cycle, holds: &Holds<'_>) {
+        if self.obeys_every_rule
+            && let Err(text) = holds()
+        {
+            self.order = 0;
+            self.early.clear();
+            self.report(at, None, format!("invariant: {text}"), None);
         }
     }
 

@@ -222,6 +222,20 @@ pub trait Design: Sized + 'static {
         false
     }
 
+    /// What must be true of the design at any time while all of its rules are on. A crash campaign
+    /// asks at every crash point at which it cuts the power, before it makes any image, and what is
+    /// not true is a violation of that point: an error that is not visible in what survives yet, or
+    /// never. The run goes on, so the hook only looks.
+    ///
+    /// A mutant is not asked: what a rule does must be seen in what survives. A library on a core
+    /// is not asked either; under a software log it is the hardware alone that answers.
+    ///
+    /// # Errors
+    /// A sentence that says what is not true.
+    fn invariants(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// The power has failed: writes what the design's battery still saves, in order.
     ///
     /// # Errors

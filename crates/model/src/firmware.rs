@@ -10,6 +10,8 @@ pub trait Firmware {
     fn shape(&self) -> &Shape;
     /// The order of stores that is promised ([`Design::ordering`]).
     fn model(&self) -> Option<Model>;
+    /// Whether every rule is on: if not, the design is a mutant.
+    fn obeys_every_rule(&self) -> bool;
     /// The structures that are added to the hardware ([`Design::hardware`]).
     fn hardware(&self) -> Vec<Structure>;
     /// See [`Design::recover`].
@@ -59,6 +61,10 @@ impl<S: System> Firmware for Fixed<S> {
 
     fn model(&self) -> Option<Model> {
         S::Hardware::ordering(self.of_hardware().params).model
+    }
+
+    fn obeys_every_rule(&self) -> bool {
+        self.rules == S::Rules::default()
     }
 
     fn hardware(&self) -> Vec<Structure> {

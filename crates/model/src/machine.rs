@@ -470,7 +470,7 @@ impl<D: Design> Machine<D> {
         let combining = self.cores.iter().flat_map(|(_, core)| core.combining.gathered());
         let combining: Vec<Write> =
             combining.filter(|write| write.line.is_persistent()).cloned().collect();
-        probe.pass(at, &|saved, seed, arrivals| {
+        probe.pass(at, &|| self.design.invariants(), &|saved, seed, arrivals| {
             fail(at, &self.design, &self.below, &combining, saved, seed, arrivals)
         });
         self.pass_on_timeline(probe.found.passed, at);

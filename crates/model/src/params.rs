@@ -55,7 +55,7 @@ pub trait Choice: Copy + Debug + Eq + Send + Sync + 'static {
 }
 
 /// A set of rules that a design obeys; a test switches one off and sees the checker catch it.
-pub trait Rules: Clone + Debug + Default + Send + Sync + 'static {
+pub trait Rules: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
     /// Every rule with its documentation, in order of declaration.
     const RULES: &'static [(&'static str, &'static str)];
 
@@ -65,7 +65,7 @@ pub trait Rules: Clone + Debug + Default + Send + Sync + 'static {
 
 /// The parameters, or the rules, of two parts that make one design: the first part's, then the
 /// second's. A name that both parts have does not compile.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Both<A, B> {
     /// The first part's.
     pub first: A,

@@ -362,7 +362,7 @@ fn a_point_with_a_violation_is_one_that_was_tried() {
         for _ in 0..2 * u64::from(point == 2 || point == 3) {
             probe.announced(Cycle(point), CoreId(0), TxId(point), &durable);
         }
-        probe.pass(Cycle(point), &cut);
+        probe.pass(Cycle(point), &|| Ok(()), &cut);
     }
     let points: Vec<u64> = probe.found.violations.iter().map(|found| found.point).collect();
     assert_eq!((points, probe.found.points), (vec![2, 2, 3, 3], 3));

@@ -2,12 +2,15 @@
 
 use std::cell::Cell;
 
-use crate::common::{at, campaign, card, config, on, try_campaign, try_on_design};
+use crate::common::{at, campaign, card, config, each, on, try_campaign, try_on_design};
 use model::crash::{Campaign, Points};
 use model::design::{
-    Bare, Card, Design, Gasp, KeptBy, Location, NoParams, NoRules, Setup, Structure,
+    Bare, Below, Card, Design, Gasp, KeptBy, Location, NoParams, NoRules, Progress, Setup,
+    Structure, Tx,
 };
+use model::engine::{Control, Run, run as run_design};
 use model::image::{Image, PowerLoss};
+use model::params::Rules;
 use model::units::Word;
 
 #[test]
@@ -69,6 +72,83 @@ fn a_design_that_saves_more_than_it_declares_is_caught() {
         assert!(text.starts_with("energy: ") && text.contains("the 8 bytes"), "{text}");
     }
     assert_eq!([found::<9>().len(), found::<16>().len(), found::<64>().len()], [1; 3]);
+}
+
+model::rules! {
+    /// The rule of [`Bounded`].
+    struct BoundedRules {
+        /// A rule that changes nothing.
+        idle,
+    }
+}
+
+/// A design that says of itself that there are never three transactions.
+struct Bounded {
+    ended: u64,
+}
+
+impl Design for Bounded {
+    const CARD: Card = card("bounded", "does not count to three");
+    type Params = NoParams;
+    type Rules = BoundedRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Self>) -> Self {
+        Bounded { ended: 0 }
+    }
+
+    fn commit(&mut self, tx: &Tx, _below: &mut Below<()>) -> Progress {
+        self.ended += 1;
+        Progress::Done(tx.at)
+    }
+
+    fn invariants(&self) -> Result<(), String> {
+        ASKED.set(ASKED.get() + 1);
+        if self.ended == 3 { Err("there are three transactions".into()) } else { Ok(()) }
+    }
+}
+
+thread_local!(static ASKED: Cell<u64> = const { Cell::new(0) });
+
+/// Runs five transactions on it, and returns the points and texts of violations and how often the
+/// design was asked.
+fn bounded(campaign: Option<Campaign>, rules: BoundedRules) -> (Vec<(u64, String)>, u64) {
+    ASKED.set(0);
+    let (config, control) = (config(|_| ()), Control::default());
+    let workload = each(|pm| {
+        pm.begin()?;
+        pm.work(10);
+        pm.commit();
+        Ok(())
+    });
+    let run = Run { transactions: 5, campaign, ..Run::new(&config, 1, workload, &control) };
+    let outcome = run_design::<Bounded>(Bounded::CARD, NoParams {}, rules, run);
+    let found = outcome.expect("the run ends").crashes.map_or(Vec::new(), |found| found.violations);
+    assert!(found.iter().all(|found| found.order == 0 && found.nested.is_none()));
+    (found.into_iter().map(|found| (found.point, found.text)).collect(), ASKED.get())
+}
+
+/// The power is cut behind each of five transactions and at the end.
+#[test]
+fn what_a_design_says_of_itself_is_asked_where_the_power_is_cut() {
+    let on = BoundedRules::default;
+    let broken = |point| vec![(point, "invariant: there are three transactions".to_owned())];
+    assert_eq!(bounded(Some(campaign(Points::All)), on()), (broken(3), 6));
+    let points = |points: &[u64]| Some(campaign(Points::These(points.to_vec())));
+    assert_eq!(bounded(points(&[3, 4]), on()), (broken(3), 2));
+    assert_eq!(bounded(points(&[1, 4]), on()), (vec![], 2));
+    // It is asked once, however many images there are.
+    let orders = Campaign { reorders: 5, nested: true, ..campaign(Points::One(3)) };
+    assert_eq!(bounded(Some(orders), on()), (broken(3), 1));
+    assert_eq!(bounded(Some(campaign(Points::Count)), on()), (vec![], 0));
+    assert_eq!(bounded(None, on()), (vec![], 0));
+}
+
+#[test]
+fn a_mutant_is_not_asked() {
+    let rules = BoundedRules::default().without("idle");
+    assert_eq!(bounded(Some(campaign(Points::All)), rules), (vec![], 0));
 }
 
 /// A design whose every third recovery writes nothing.

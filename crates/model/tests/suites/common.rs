@@ -175,6 +175,11 @@ impl<F: Fn(&mut Pm<'_>) -> Step> Program for Each<F> {
     }
 }
 
+/// A workload whose program a closure is.
+pub fn each(body: impl Fn(&mut Pm<'_>) -> Step + 'static) -> Box<dyn Workload> {
+    Box::new(Each(Rc::new(body)))
+}
+
 /// Runs a closure on every core of a machine with a [`Watcher`], and returns the result.
 pub fn try_on(
     config: &Config,
@@ -219,7 +224,7 @@ pub fn try_campaign<D: Design<Params = NoParams, Rules = NoRules>>(
     (warmup, transactions): (u64, u64),
     body: impl Fn(&mut Pm<'_>) -> Step + 'static,
 ) -> Result<Outcome, Failure> {
-    let (workload, control) = (Box::new(Each(Rc::new(body))), Control::default());
+    let (workload, control) = (each(body), Control::default());
     let new = Run::new(config, cores, workload, &control);
     let run = Run { warmup, transactions, campaign, ..new };
     model::engine::run::<D>(D::CARD, NoParams {}, NoRules {}, run)
