@@ -426,6 +426,10 @@ impl Design for Ssp {
         }
     }
 
+    fn invariants(&self) -> Result<(), String> {
+        self.check_invariants()
+    }
+
     fn could_be_durable(
         &self,
         below: &Below<SspEvent>,
@@ -549,11 +553,6 @@ impl Ssp {
                 if !self.rules.refer_until_durable {
                     self.drop_references(*core, pages, at, below);
                 }
-            }
-        }
-        for what in &group {
-            if let What::Commit { pages, .. } = what {
-                pages.iter().for_each(|written| self.assert_invariants(written.slot));
             }
         }
         let notify = Notify::Design(SspEvent::Journaled(self.journal.next()));

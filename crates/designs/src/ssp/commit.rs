@@ -139,8 +139,6 @@ impl Ssp {
         }
         written.upd |= bit;
         slot.cur ^= bit;
-        let id = written.slot;
-        self.assert_invariants(id);
         self.counts.flips += 1;
         // Where cores wait for it, the claim of the line has.
         self.charge(self.params.flip);
@@ -300,7 +298,6 @@ impl Ssp {
                 below.caches.take_out(written.page.line(place));
             }
         }
-        running.pages.iter().for_each(|written| self.assert_invariants(written.slot));
         self.release_lines(core, &running.lines, tx.at, below);
         self.drop_references(core, &running.pages, tx.at, below);
         // The TLBs hear of each page, as they do of a first store.

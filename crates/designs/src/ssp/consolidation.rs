@@ -22,22 +22,24 @@ use crate::ssp::{Allocate, Direction, Mode, Reason, Ssp, SspEvent, SwitchRecords
 /// A consolidation under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    number: JobId,
-    slot: SlotId,
-    page: Page,
+    pub(super) number: JobId,
+    pub(super) slot: SlotId,
+    pub(super) page: Page,
+    /// The lines that are copied, into the frame that the page has after the consolidation.
+    pub(super) lines: u64,
     /// The frame and the extra page after the consolidation.
-    after: Kept,
+    pub(super) after: Kept,
     /// Whether the two change places.
-    swaps: bool,
+    pub(super) swaps: bool,
     /// How many copies are not durable, and one more while copies are being made.
-    copies: u64,
+    pub(super) copies: u64,
     /// How many steps are not done: the copies, the switch record, and the page table's entry.
-    open: u64,
+    pub(super) open: u64,
 }
 
 /// A consolidation, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JobId(u64);
+pub struct JobId(pub(super) u64);
 
 impl Ssp {
     /// Answers a core whose TLB is about to gain a page.
@@ -113,7 +115,6 @@ impl Ssp {
         }
         if slot.kept.com == 0 {
             self.slots.release(id);
-            self.assert_invariants(id);
             self.waits.retry_where(|what| what == For::Own(Reason::Slot), at, below);
             return;
         }
@@ -155,7 +156,7 @@ impl Ssp {
         let copies = u64::from(lines.count_ones()) + 1;
         let number = JobId(self.counts.consolidations);
         let swaps = !stays;
-        self.jobs.push(Job { number, slot: id, page, after, swaps, copies, open: 2 });
+        self.jobs.push(Job { number, slot: id, page, lines, after, swaps, copies, open: 2 });
         self.counts.consolidations += 1;
         self.counts.swaps += u64::from(swaps);
         self.counts.copied_lines += copies - 1;
@@ -181,7 +182,6 @@ impl Ssp {
         let after = self.job(id).after;
         let line = self.job(id).page.line(u64::from(place));
         let (to, data) = (after.ppn0.line(u64::from(place)), below.line(line));
-        self.assert_copy_is_free(line, to);
         let write = Write::whole(to, data, Class::Consolidation);
         below.send(at, write, Notify::Design(SspEvent::Copied(id)));
     }
