@@ -29,8 +29,8 @@ ATTRIBUTES = (*WORDS, *TEXTS, *MAPPINGS, *FLAGS)
 #: The hooks that the simulator calls only if a design overrides them.
 HOOKS = (
     *("begin", "load", "store", "commit", "fill", "transfer", "evict", "event"),
-    *("leaves_behind", "hears_at_once", "power_loss", "recover", "boot", "counters"),
-    *("fence", "could_be_durable"),
+    *("leaves_behind", "hears_at_once", "invariants", "power_loss", "recover", "boot"),
+    *("counters", "fence", "could_be_durable"),
 )
 
 #: Those of the hooks that only ordering hardware has, and those that it does not have.

@@ -349,6 +349,15 @@ class Design:
         dirty = [line for line in below.dirty_lines() if arrived()]
         return [(line, below.line(line)) for line in dirty]
 
+    def invariants(self) -> str | None:
+        """Return None, or a sentence that says what is not true although every rule is on.
+
+        Campaigns ask wherever they cut the power, before they look at what is left, and report the
+        sentence as a violation; an `assert` that fails here is one, too. A mutant is not asked.
+        Change no state: the run goes on.
+        """
+        return None
+
     def power_loss(self, gasp: Gasp) -> None:
         """Write what the battery still saves, in order. Change no state: the run goes on."""
 

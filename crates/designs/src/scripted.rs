@@ -72,6 +72,11 @@ pub trait Hooks {
     fn leaves_behind(&self, line: Line) -> bool;
     /// Whether the part that is told stands beside the controller that accepts the write.
     fn hears_at_once(&self, event: Token) -> bool;
+    /// What must be true at any time while every rule is on.
+    ///
+    /// # Errors
+    /// A sentence that says what is not true.
+    fn invariants(&self) -> Result<(), String>;
     /// Writes what a battery still saves.
     ///
     /// # Errors
@@ -365,6 +370,10 @@ impl Design for Scripted {
 
     fn hears_at_once(&self, event: &Token) -> bool {
         on_host_stack(|| self.hooks.hears_at_once(*event))
+    }
+
+    fn invariants(&self) -> Result<(), String> {
+        on_host_stack(|| self.hooks.invariants())
     }
 
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {

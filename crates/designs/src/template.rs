@@ -226,6 +226,17 @@ impl Design for Template {
         self.is_pending(line)
     }
 
+    /// A campaign asks wherever it cuts the power; a sentence is a violation.
+    fn invariants(&self) -> Result<(), String> {
+        let is_over = |core: &Core| core.tail - core.first > core.area.records;
+        match self.cores.iter().find(|(_, core)| is_over(core)) {
+            Some((CoreId(core), _)) => {
+                Err(format!("core {core} has written over a record behind its mark"))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
         for core in (0..setup.shape.cores).map(CoreId) {
             recover(image, &Area::new(setup.shape, setup.params, core), setup.rules)?;

@@ -150,6 +150,13 @@ class Template(Design):
 
     # From the power supply. Nothing of the object survives: recovery has the image alone.
 
+    def invariants(self):
+        # A campaign asks wherever it cuts the power; a sentence is a violation.
+        for number, core in enumerate(self.cores):
+            if core.tail - core.first > core.area.records:
+                return f"core {number} has written over a record behind its mark"
+        return None
+
     def leaves_behind(self, line):
         # If there is energy for some of the caches only, it could save a line without its record.
         return self.is_pending(line)

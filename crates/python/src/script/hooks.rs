@@ -10,13 +10,13 @@ use model::device::Write;
 use model::image::PowerLoss;
 use model::units::{Cycle, Line};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyString};
 
 use super::below::{self, PyArrived, PyBelow};
-use super::{PyScript, arguments, image, interned, or_lost, or_raise, package};
+use super::{PyScript, arguments, explained, image, interned, or_lost, or_raise, package};
 
 type Below = model::design::Below<Token>;
 
@@ -40,6 +40,7 @@ pub(super) struct PyHooks {
 struct Audits {
     power_loss: Audit,
     could_be_durable: Audit,
+    invariants: Audit,
     is_so: Audit,
 }
 
@@ -92,6 +93,7 @@ hooks! {
     leaves_behind,
     hears_at_once,
     could_be_durable,
+    invariants,
     power_loss,
     counters,
 }
@@ -119,6 +121,12 @@ fn without_places(shown: &str) -> String {
         rest if rest.starts_with('>') => told + rest,
         _ => told + " at 0x" + part,
     })
+}
+
+/// Returns an answer as text. Without its quotes, a text could be taken for another answer.
+fn shown(answer: &Bound<'_, PyAny>) -> String {
+    let quoted = answer.cast::<PyString>().ok().and_then(|text| text.repr().ok());
+    quoted.as_ref().map_or(answer.as_any(), |text| text.as_any()).to_string()
 }
 
 impl PyHooks {
@@ -187,6 +195,30 @@ impl PyHooks {
         }
     }
 
+    /// Returns what the design says is not true of it, if anything is not; so says an assertion of
+    /// the hook, too.
+    fn broken(&self, py: Python<'_>) -> Option<String> {
+        let answer = match self.design.bind(py).call_method0("invariants") {
+            Err(error) if error.is_instance_of::<PyAssertionError>(py) => {
+                return Some(explained(py, error, self.name, "invariants"));
+            }
+            answer => or_raise(py, answer, self.name, "invariants"),
+        };
+        if answer.is_none() {
+            return None;
+        }
+        match answer.extract::<String>() {
+            Ok(text) if !text.trim().is_empty() => {
+                Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+            }
+            _ => self.refuse(&format!(
+                "`invariants` answered {}: it must answer nothing, or a sentence that says what is \
+                 not true",
+                shown(&answer)
+            )),
+        }
+    }
+
     /// Returns when a hook says that something goes on: at once if it says nothing.
     fn when(&self, answer: &Bound<'_, PyAny>, hook: &str, asked: Cycle) -> Cycle {
         if answer.is_none() {
@@ -205,9 +237,7 @@ impl PyHooks {
                 answers(hook, asked)
             )),
             _ => {
-                // Without its quotes, a text could be taken for an answer that there is.
-                let quoted = answer.cast::<PyString>().ok().and_then(|text| text.repr().ok());
-                let said = quoted.as_ref().map_or(answer.as_any(), |text| text.as_any());
+                let said = shown(answer);
                 self.refuse(&format!(
                     "`{hook}` answered {said}, which is not a cycle: {}",
                     answers(hook, asked)
@@ -388,6 +418,19 @@ impl Hooks for PyHooks {
             || Python::attach(|py| {
                 self.is_so(py, "hears_at_once", self.below.get().look(py, event))
             })
+    }
+
+    fn invariants(&self) -> Result<(), String> {
+        if !self.has.invariants {
+            return Ok(());
+        }
+        Python::attach(|py| {
+            let broken = self.broken(py);
+            if self.audits.invariants.is_due(0) && self.broken(py) != broken {
+                self.refuse(&changes("invariants"));
+            }
+            broken.map_or(Ok(()), Err)
+        })
     }
 
     fn power_loss(&self, gasp: &mut Gasp<'_, '_>) -> Result<(), PowerLoss> {
