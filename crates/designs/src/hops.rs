@@ -27,6 +27,7 @@ use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, PerCore};
 mod any_order;
 mod buffer;
 mod drain;
+mod invariants;
 
 use buffer::{Buffer, Dependence, Entry, Polled, State};
 
@@ -356,6 +357,10 @@ impl Design for Hops {
                 }
             }
         }
+    }
+
+    fn invariants(&self) -> Result<(), String> {
+        self.check_invariants()
     }
 
     /// Where the caches survive, so do the entries, in the order of their stores. They have every

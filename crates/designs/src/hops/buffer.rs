@@ -188,6 +188,11 @@ impl Polled {
         }
     }
 
+    /// The newest epoch of a core that is known to be durable.
+    pub fn seen(&self, core: CoreId) -> u64 {
+        self.seen[core]
+    }
+
     /// Whether a dependence is known to be satisfied.
     pub fn satisfies(&self, dependence: &Dependence) -> bool {
         self.seen[dependence.on] >= dependence.until
