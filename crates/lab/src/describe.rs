@@ -291,7 +291,7 @@ fn promise(model: Model) -> &'static str {
         Model::Fenced => "what a core flushed before a fence is durable when the fence ends",
         Model::Epoch => {
             "what a core stored, or saw, before an ordering fence is durable before what it stores \
-             after; a durability fence waits for all of it"
+             after; a durability fence waits for all of its core's stores"
         }
         Model::Visible => "a store is durable when it is visible",
     }

@@ -45,7 +45,21 @@ const WORK_MAX: u64 = 10_000;
 
 const STEPS: &[&str] = &["store", "load", "wait", "order", "durable", "work"];
 /// Instructions that a user may look for, none of which is a step.
-const FENCES: &[&str] = &["flush", "fence", "clwb", "sfence", "ofence", "dfence", "persist"];
+const INSTRUCTIONS: &[&str] = &[
+    "flush",
+    "clflush",
+    "clflushopt",
+    "clwb",
+    "persist",
+    "fence",
+    "mfence",
+    "sfence",
+    "ofence",
+    "dfence",
+    "barrier",
+    "movnti",
+    "lock",
+];
 const HEADS: &[&str] = &["title", "line", "volatile", "thread", "image"];
 
 /// What is known while a file is read.
@@ -105,6 +119,9 @@ impl Reader {
             return self.wrong("nothing may follow the image of a test");
         }
         match (verb, rest) {
+            ("title" | "line" | "volatile", _) if !self.threads.is_empty() => {
+                return self.wrong(&format!("`{verb}` must come before the first `thread`"));
+            }
             ("title", []) => return self.wrong("`title` must be followed by a few words"),
             ("title", _) if self.title.is_some() => return self.wrong("a test has one title"),
             ("title", _) => {
@@ -177,7 +194,11 @@ impl Reader {
     }
 
     fn number(&self, word: &str) -> Result<u64, InputError> {
-        word.parse().or_else(|_| self.wrong(&format!("`{word}` is not a whole number of 64 bits")))
+        let number = match word.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => word.parse(),
+        };
+        number.or_else(|_| self.wrong(&format!("`{word}` is not a whole number of 64 bits")))
     }
 
     fn step(&mut self, verb: &str, rest: &[&str]) -> Result<(), InputError> {
@@ -211,7 +232,7 @@ impl Reader {
             ("store" | "load" | "wait", _) => {
                 return self.wrong(&format!("`{verb}` must be followed by a variable and a value"));
             }
-            (verb, _) if FENCES.contains(&verb) => {
+            (verb, _) if INSTRUCTIONS.contains(&verb) => {
                 return self.wrong(&format!(
                     "there is no `{verb}`: `order` flushes what the thread stored to and fences, \
                      and `durable` waits until that is durable, too"

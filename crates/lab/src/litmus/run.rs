@@ -233,7 +233,7 @@ const STARTS_OF_MANY: &[u64] = &[0, 20, 200];
 /// Instructions between two steps, one of which is chosen for each step.
 const GAPS: &[u64] = &[0, 1, 3, 10, 40, 150];
 /// The number of runs in which there are such gaps.
-const GAPPED: u64 = 16;
+const GAPPED: u64 = 64;
 
 /// The delays of each run of a test; the second number of a thread is a seed for its gaps, 0 for
 /// none.

@@ -352,6 +352,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     ("store A 1", "mine.litmus, line 1: `store` must come after the first `thread`"),
     ("thread\nstore A", "mine.litmus, line 2: `store` must be followed by a variable and a value"),
+    ("thread\nstore A 0x1g", "mine.litmus, line 2: `0x1g` is not a whole number of 64 bits"),
+    ("thread\nstore A 0xfF\nthread\nload A 255\nimage A=0xff", ""),
     ("thread\nstore A one", "mine.litmus, line 2: `one` is not a whole number of 64 bits"),
     (
         "thread\nstore 1A 1",
@@ -370,9 +372,14 @@ const MISTAKES: &[(&str, &str)] = &[
     ("line", "mine.litmus, line 1: `line` must be followed by names of variables"),
     ("line A B C D E F G H I", "mine.litmus, line 1: a line must not have more than 8 words"),
     (
-        "thread\nstore A 1\nline A B",
-        "mine.litmus, line 3: `A` already exists; declare it once, before its first use",
+        "line A\nline B A",
+        "mine.litmus, line 2: `A` already exists; declare it once, before its first use",
     ),
+    (
+        "thread\nstore A 1\nline B C",
+        "mine.litmus, line 3: `line` must come before the first `thread`",
+    ),
+    ("thread\ntitle x", "mine.litmus, line 2: `title` must come before the first `thread`"),
     ("title", "mine.litmus, line 1: `title` must be followed by a few words"),
     (
         "thread\nstore A 1\nimage",
