@@ -210,6 +210,8 @@ impl<S: Scheme> Design for Morlog<S> {
         let (params, redo_delay) = S::split(params);
         let Both { first: common, second: Both { first: of_scan, second: own } } = rules;
         let (ring, l1) = (ring(setup), &shape.config.l1d);
+        let mut log = Log::new(shape, ring, lines_under_way(setup), common);
+        log.keep_more(shape.cores);
         Morlog {
             params: params.clone(),
             redo_delay,
@@ -222,7 +224,7 @@ impl<S: Scheme> Design for Morlog<S> {
                 cycles => cycles,
             },
             cores: PerCore::new(shape.cores, |_| Words::default()),
-            log: Log::new(shape, ring, lines_under_way(setup), common),
+            log,
             homes: Homes::new(shape),
             scan: Scan::new(shape, params.period, params.scan_width, ring.lines(), of_scan),
             commits: Commits::new(shape, common, !S::DELAYED || !own.keep_until_durable),

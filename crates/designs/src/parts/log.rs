@@ -36,8 +36,7 @@ pub struct Log {
     survives: bool,
     /// How many lines the buffer holds.
     size: usize,
-    /// Lines of the ring that are kept for records that must not wait: for each core, the record of
-    /// a store that has taken effect, and its commit. Any two records fit a line.
+    /// Lines of the ring that are kept for records that must not wait.
     reserve: u64,
     /// Records that enter when their stores have left.
     coming: Coming,
@@ -82,7 +81,9 @@ model::counters! {
 }
 
 impl Log {
-    /// An empty log with a buffer of `size` lines.
+    /// An empty log with a buffer of `size` lines. It keeps two lines of the ring at least, and so
+    /// many for each core that the record of a store that has taken effect, and its commit, do not
+    /// wait: any two records fit a line.
     pub fn new(shape: &Shape, ring: Ring, size: u64, rules: &LogRules) -> Log {
         Log {
             ring,
@@ -90,7 +91,7 @@ impl Log {
             path: shape.path,
             survives: shape.caches_survive(),
             size: size as usize,
-            reserve: u64::from(shape.cores) + 1,
+            reserve: u64::from(shape.cores).max(2),
             lines: VecDeque::from([Filling::new(0)]),
             coming: Coming::new(shape.cores),
             first: 0,
@@ -105,6 +106,11 @@ impl Log {
             held: 0,
             counts: LogCounts::default(),
         }
+    }
+
+    /// Keeps as many lines as there are cores, and one: a store may have two records to come.
+    pub fn keep_more(&mut self, cores: u8) {
+        self.reserve = u64::from(cores) + 1;
     }
 
     /// Takes the record of a store, which has its room in the ring from now on. The record enters
@@ -330,8 +336,10 @@ impl Log {
         }
         let head = self.head();
         let mut running = self.running.iter();
-        let is_stuck = running
-            .any(|(core, lines)| lines.front() == Some(&(head, false)) && self.waiting[core]);
+        // Records that are to come may enter a line that has room, and take none of their own.
+        let is_stuck = self.coming.count() == 0
+            && running
+                .any(|(core, lines)| lines.front() == Some(&(head, false)) && self.waiting[core]);
         // A ring that is full when it is empty will never have room.
         if is_stuck || self.reserve >= self.ring.lines() {
             below.give_up(format!(

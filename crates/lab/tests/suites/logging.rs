@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use lab::Control;
 use model::crash::Points;
+use model::engine::Failure;
 use model::meters::Stall;
+use model::workload::Stop;
 use serde_json::{Value, json};
 
 use crate::common::{accepted, all, all_hold, crash, request, run};
@@ -354,6 +356,61 @@ fn the_smallest_ring_of_one_core_has_three_lines() {
             try_on(&line, Points::Count, |pm| store(pm, &[1], 1)).is_ok()
         };
         assert_eq!([2, 3].map(fits), [false, true], "{design}");
+    }
+}
+
+/// Records that are to come may share the line that is being filled: a transaction of two words is
+/// not refused before it is known that they do.
+#[test]
+fn records_that_share_a_line_fit_a_ring_with_room_for_one_line() {
+    for design in ["base", "fwb"] {
+        let fits = |words: u64| {
+            let line = format!("{design} scribble cores=1 machine=silo design.log_lines=3");
+            try_on(&line, Points::Count, move |pm| store(pm, &[words], 1)).is_ok()
+        };
+        assert_eq!([2, 3].map(fits), [true, false], "{design}");
+    }
+}
+
+/// The ring of `base` keeps a line for each core, and two at least. The records of the transactions
+/// that run, two in a line, may begin in the middle of a line. So the ring has to have one line
+/// more than all of these, whichever core is the first; for one core no shorter ring will do.
+#[test]
+fn the_smallest_ring_of_base_has_room_for_what_runs_on_all_cores() {
+    for (cores, words) in
+        [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 4), (3, 1), (3, 3), (4, 1), (4, 2)]
+    {
+        let fits = |lines: u64| {
+            let line = format!(
+                "base scribble cores={cores} machine=silo design.log_lines={lines} \
+                 controller.arrival_jitter=100cycles"
+            );
+            let outcome = try_on(&line, Points::All, move |pm| {
+                for value in 1..=10 {
+                    pm.begin()?;
+                    let first = 2 * u64::from(pm.core().0);
+                    (0..words).for_each(|word| pm.store(at(first, word), value));
+                    pm.commit();
+                }
+                Ok(())
+            });
+            match outcome {
+                Ok(outcome) => {
+                    let violations = outcome.crashes.expect("a campaign").violations;
+                    assert!(violations.is_empty(), "{line}: {violations:?}");
+                    true
+                }
+                Err(Failure::Stopped(Stop::Input(text))) => {
+                    let sentence = format!("do not fit the log ring of {lines} lines");
+                    assert!(text.contains(&sentence), "{line}: {text}");
+                    false
+                }
+                Err(failure) => panic!("{line}: {failure:?}"),
+            }
+        };
+        let needed = cores.max(2) + cores * words / 2 + 1;
+        assert!((needed..needed + 4).all(fits), "{cores} cores, {words} words");
+        assert!(cores > 1 || !fits(needed - 1), "{words} words");
     }
 }
 
