@@ -25,6 +25,8 @@ pub struct Queue {
     pub recorded: PerCore<u16>,
     /// Lines that have arrived and wait for room.
     pub arrived: VecDeque<usize>,
+    /// How many of these, the first ones, have been counted as waiting.
+    counted: usize,
     /// Whether the queue is to be told when there may be room.
     pub asked: bool,
     pub spill: Option<Spill>,
@@ -42,6 +44,7 @@ impl Queue {
             entries: Vec::new(),
             recorded: PerCore::new(shape.cores, |_| 0),
             arrived: VecDeque::new(),
+            counted: 0,
             asked: false,
             spill: None,
             undo,
@@ -99,13 +102,16 @@ impl Lad {
             }
             let queue = &mut self.queues[number];
             queue.arrived.pop_front();
+            queue.counted = queue.counted.saturating_sub(1);
             let message = self.messages.remove(message);
             if message.counted {
                 self.acknowledge(message.entry.core, at, below);
             }
         }
-        let queue = &self.queues[number];
-        below.wait_beside(number, queue.arrived.len(), at);
+        let queue = &mut self.queues[number];
+        let waiting = queue.arrived.len();
+        self.counts.room += (waiting - std::mem::replace(&mut queue.counted, waiting)) as u64;
+        below.wait_beside(number, waiting, at);
         if is_full {
             return self.begin_spill(number, at, below);
         }
@@ -154,7 +160,6 @@ impl Lad {
         }
         if !queue.asked {
             queue.asked = true;
-            self.counts.room += 1;
             below.memory.when_room(entry.line, LadEvent::Look(queue.number));
         }
         Taken::No

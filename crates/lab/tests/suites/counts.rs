@@ -215,6 +215,40 @@ fn lad_counts_lines() {
     );
 }
 
+/// Each line of LAD that the queue does not take when it comes has waited for room, once: behind
+/// others, too.
+#[test]
+fn a_line_of_lad_waits_for_room_once() {
+    for (lines, waited) in [(4, 0), (5, 1), (7, 3), (12, 8)] {
+        let line = "lad scribble machine=silo cores=1 controller.write_buffer_size=4";
+        let outcome = on(line, move |pm| store(pm, &vec![1; lines], 1));
+        assert_eq!(counted(&outcome, "lines_waited_for_room"), waited, "{lines} lines");
+    }
+    // Lines leave a first level of two. The queue takes lines 0 to 3, and then 4, 5 and 6, line 3
+    // again, and 7 and 8 wait. Line 3 needs no room when its turn comes, since it has an entry.
+    let line = "lad scribble machine=silo cores=1 controller.write_buffer_size=4 l1d.size=128B \
+                l1d.assoc=2";
+    let outcome = on(line, |pm| {
+        (0..9).for_each(|line| _ = pm.load(at(line, 0)));
+        pm.work(100_000);
+        pm.begin()?;
+        [0, 1, 2, 3, 4, 5, 6, 3, 7, 8].into_iter().for_each(|line| pm.store(at(line, 0), 1));
+        pm.work(100_000);
+        pm.commit();
+        Ok(())
+    });
+    counts(
+        &outcome,
+        &[
+            ("lines_sent_on_leaving", 8),
+            ("lines_prepared", 2),
+            ("entries_replaced", 1),
+            ("spills", 5),
+            ("lines_waited_for_room", 6),
+        ],
+    );
+}
+
 /// A transaction that begins while the only TxID has lines to lose waits for it.
 #[test]
 fn who_waits_for_a_number_of_kiln_is_counted() {
