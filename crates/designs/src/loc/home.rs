@@ -43,6 +43,8 @@ pub struct Truncation {
     home: Place,
     /// How many writes in place are under way.
     under_way: u64,
+    /// When the last level may send the next one: it sends one a cycle, as in a drain.
+    turn: Cycle,
     /// Where the log begins once the head is durable.
     head: Option<(Group, Place)>,
 }
@@ -211,7 +213,7 @@ impl Engine {
     fn truncate(&mut self, goal: Place, at: Cycle, below: &mut Below<LocEvent>) {
         let first = self.window.first;
         let next = (first, self.window.first_version());
-        let truncation = Truncation { goal, next, home: first, under_way: 0, head: None };
+        let truncation = Truncation { goal, next, home: first, under_way: 0, turn: at, head: None };
         self.truncation = Some(truncation);
         self.go_on_truncating(at, below);
     }
@@ -237,7 +239,11 @@ impl Engine {
             }
             let line = self.window.version(number).line;
             truncation.next.1 += 1;
-            truncation.under_way += u64::from(self.checkpoint(line, place, at, below));
+            let turn = truncation.turn.max(at);
+            if self.checkpoint(line, place, turn, below) {
+                truncation.under_way += 1;
+                truncation.turn = turn + 1;
+            }
         }
         let goal = truncation.goal;
         let done = truncation.next.0 == goal && truncation.head.is_none();
