@@ -190,7 +190,10 @@ impl Design for Base {
                 self.log.left(core, at, below);
                 self.send(core, at, below);
             }
-            LogEvent::Age(_) | LogEvent::Scanned(_) | LogEvent::Discarded(_) => {
+            LogEvent::Age(_)
+            | LogEvent::Scanned(_)
+            | LogEvent::Discarded(_)
+            | LogEvent::Heard(..) => {
                 unreachable!("its records do not wait")
             }
         }

@@ -144,7 +144,10 @@ impl Design for Fwb {
             LogEvent::Commit(core) => {
                 self.commits.end(core, self.cores[core].tx, &mut self.log, at, below);
             }
-            LogEvent::Age(_) | LogEvent::Scanned(_) | LogEvent::Discarded(_) => {
+            LogEvent::Age(_)
+            | LogEvent::Scanned(_)
+            | LogEvent::Discarded(_)
+            | LogEvent::Heard(..) => {
                 unreachable!("its records do not wait")
             }
         }

@@ -313,11 +313,7 @@ impl<S: Scheme> Design for Morlog<S> {
                 self.homes.release(self.log.durable(), at, below);
                 self.commits.accepted(Place { line, end }, &mut self.log, at, below);
                 self.announce(at, below);
-                for core in (0..self.cores.cores()).map(CoreId) {
-                    if self.cores[core].waits_for_log() {
-                        self.go_on(core, at, below);
-                    }
-                }
+                self.answer(at, below);
                 self.scan.begin_for_room(at, &self.log, below);
                 self.scan_tags(at, below);
             }
@@ -336,6 +332,7 @@ impl<S: Scheme> Design for Morlog<S> {
                 }
             }
             LogEvent::Discarded(core) => self.discarded(core, at, below),
+            LogEvent::Heard(core, records) => self.hear(core, records, at, below),
             LogEvent::Left(_) => unreachable!("its records wait in its own buffers"),
             LogEvent::Commit(core) => {
                 if self.rules.undo_before_commit {
@@ -424,12 +421,40 @@ impl<S: Scheme> Morlog<S> {
 
     /// Whether a core's buffers, with the entries under way, hold more than they have room for.
     fn is_over(&self, core: CoreId) -> bool {
-        let (words, under_way) = (&self.cores[core], self.log.under_way(core));
+        let (words, under_way) = (&self.cores[core], self.under_way(core));
         words.ur.len() as u64 + under_way[0] > self.params.ur_entries
             || words.r.len() as u64 + under_way[1] > self.params.r_entries
     }
 
-    /// Continues a core's redo entries, commit and store, since records of it may be durable.
+    /// How many entries of a core have left and keep their places: the core has not heard that
+    /// their records are durable.
+    fn under_way(&self, core: CoreId) -> [u64; 2] {
+        let (sent, told) = (self.log.under_way(core), self.cores[core].unheard);
+        [sent[0] + told[0], sent[1] + told[1]]
+    }
+
+    /// Tells the cores of records that have become durable. The buffers are at the cores, which
+    /// hear of it one way later.
+    fn answer(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        for (core, words) in self.cores.iter_mut() {
+            let records = self.log.take_answers(core);
+            if records != [0; 2] {
+                (0..2).for_each(|kind| words.unheard[kind] += records[kind]);
+                below.at(at + self.path, LogEvent::Heard(core, records));
+            }
+        }
+    }
+
+    /// Frees the places of a core's entries, and continues what waits for that.
+    fn hear(&mut self, core: CoreId, records: [u64; 2], at: Cycle, below: &mut Below<LogEvent>) {
+        let words = &mut self.cores[core];
+        (0..2).for_each(|kind| words.unheard[kind] -= records[kind]);
+        if words.waits_for_log() {
+            self.go_on(core, at, below);
+        }
+    }
+
+    /// Continues a core's redo entries, commit and store, since its buffers may have room.
     fn go_on(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
         self.send_redo(core, self.params.r_entries, at, below);
         if S::DELAYED {
@@ -441,7 +466,7 @@ impl<S: Scheme> Morlog<S> {
             if self.log.is_full() {
                 self.wait_for_log(core, at, below);
             } else {
-                below.wake(core, at + self.path);
+                below.wake(core, at);
             }
         } else if self.cores[core].waiting {
             self.send_redo(core, 0, at, below);

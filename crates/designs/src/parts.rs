@@ -56,4 +56,6 @@ pub enum LogEvent {
     Scanned(CoreId),
     /// Records of a core that say nothing have left its buffer.
     Discarded(CoreId),
+    /// A core hears that so many of its records are durable: those that undo, and the others.
+    Heard(CoreId, [u64; 2]),
 }

@@ -165,7 +165,7 @@ impl<S: Scheme> Morlog<S> {
     }
 
     pub(super) fn has_room_for_redo(&self, core: CoreId) -> bool {
-        self.log.under_way(core)[1] < self.params.r_entries
+        self.under_way(core)[1] < self.params.r_entries
     }
 
     pub(super) fn append_redo(

@@ -87,6 +87,9 @@ pub struct Words {
     pub scanned: bool,
     /// Whether the core's store waits for room in a buffer.
     pub waiting: bool,
+    /// How many records have become durable, of those that undo and of the others, of which the
+    /// core has not heard.
+    pub unheard: [u64; 2],
     /// How many count records are still to come.
     pub counts_left: u64,
     /// How many records to come the log was told of.

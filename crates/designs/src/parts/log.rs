@@ -52,6 +52,8 @@ pub struct Log {
     records: VecDeque<(Place, CoreId, Kind, Line)>,
     /// How many of these undo, and how many do not, for each core.
     under_way: PerCore<[u64; 2]>,
+    /// How many have become durable since each core's were last taken.
+    answered: PerCore<[u64; 2]>,
     /// Lines of the ring before this one are needed by running transactions only.
     used: u64,
     /// Each core's transactions that need their undo data, oldest first: the line of the first
@@ -99,6 +101,7 @@ impl Log {
             wanted: Place::default(),
             records: VecDeque::new(),
             under_way: PerCore::new(shape.cores, |_| [0; 2]),
+            answered: PerCore::new(shape.cores, |_| [0; 2]),
             used: 0,
             running: PerCore::new(shape.cores, |_| VecDeque::new()),
             waiting: PerCore::new(shape.cores, |_| false),
@@ -224,6 +227,7 @@ impl Log {
             self.records.front().filter(|(place, ..)| *place <= durable)
         {
             self.under_way[core][usize::from(!kind.undoes())] -= 1;
+            self.answered[core][usize::from(!kind.undoes())] += 1;
             self.records.pop_front();
         }
         self.send(at, below);
@@ -275,6 +279,11 @@ impl Log {
     /// How many records of a core are not durable: those that undo, and the others.
     pub fn under_way(&self, core: CoreId) -> [u64; 2] {
         self.under_way[core]
+    }
+
+    /// How many records of a core have become durable since this was last asked.
+    pub fn take_answers(&mut self, core: CoreId) -> [u64; 2] {
+        std::mem::take(&mut self.answered[core])
     }
 
     /// The line that is being filled.

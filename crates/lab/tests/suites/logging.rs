@@ -37,7 +37,7 @@ const HARDER: &[&str] = &[
     "morlog cores=2 seed=1 workload.words=48 design.variant=b design.slde=on",
     "morlog-dp cores=4 seed=2 workload.words=16 design.log_lines=21 design.ur_entries=8 \
      design.r_entries=8",
-    "morlog-dp cores=2 seed=1 workload.words=48 design.variant=b design.slde=on",
+    "morlog-dp cores=2 seed=7 workload.words=48 design.variant=b design.slde=on",
     "silo cores=4 seed=1 workload.words=8 design.entries=2 design.overflow_batch=1 \
      controller.write_buffer_size=1 pm.xpbuffer_entries=1 pm.tWRITE=400cycles",
 ];

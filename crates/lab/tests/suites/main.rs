@@ -24,6 +24,7 @@ mod loc;
 mod logcache;
 mod logging;
 mod machines;
+mod morlog;
 mod mutants;
 mod outside;
 mod persistency;

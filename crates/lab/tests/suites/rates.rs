@@ -315,23 +315,26 @@ fn a_log_in_hardware_sends_a_line_a_cycle() {
     assert_eq!(later(2) - later(1), 3 * WAY);
 }
 
-/// A redo entry keeps its place until its record is accepted, so a commit that finds eight words in
-/// the first level only waits at least a way for as many of them as its redo buffer has entries.
-/// More than eight entries are of no more use.
+/// A redo entry keeps its place until its core hears that its record is accepted, so a commit that
+/// finds eight words in the first level only waits for a way there and one back for as many of them
+/// as its redo buffer has entries. More than eight entries are of no more use.
 #[test]
 fn a_commit_of_morlog_has_as_many_redo_entries_under_way_as_its_buffer_holds() {
-    let again = each("store", 8, 64, " 1") + "work 40000\n" + &each("store", 8, 64, " 2");
+    let again = each("store", 8, 64, " 1") + "work 400000\n" + &each("store", 8, 64, " 2");
     let trace = trace(&transaction(&(again + "work 40000\n")));
-    let latency = |entries: u64| {
-        let line = format!("morlog replay design.r_entries={entries} controller.noc_latency=1us");
-        commit_latency(&line, &trace)
+    let latency = |entries: u64, way: u64| {
+        let settings = format!("design.r_entries={entries} controller.noc_latency={way}us");
+        commit_latency(&format!("morlog replay {settings}"), &trace)
     };
-    let all = latency(8);
-    for (entries, rounds) in [(1, 8), (2, 4), (4, 2)] {
-        let more = latency(entries) - all;
+    let all = latency(8, 1);
+    for (entries, rounds) in [(1, 8), (2, 4), (4, 2), (8, 1)] {
+        let more = latency(entries, 1) - all;
         assert!(more >= (rounds - 1) * WAY, "{entries} entries: {more} cycles");
+        // The last records and the commit record leave together.
+        let ways = latency(entries, 2) - latency(entries, 1);
+        assert_eq!((ways + WAY / 2) / WAY, 2 * rounds, "{entries} entries");
     }
-    assert_eq!(all, latency(16));
+    assert_eq!(all, latency(16, 1));
 }
 
 /// A commit of MorLog looks at a set of the first level a cycle, of which there are 64 here, unless
