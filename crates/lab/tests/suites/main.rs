@@ -41,3 +41,4 @@ mod ssp;
 mod template;
 mod tidy;
 mod trace;
+mod truncation;
