@@ -426,6 +426,27 @@ fn silo_updates_a_word_an_interval() {
     }
 }
 
+/// So many words of a core are on their way to other controllers. The next one leaves when the
+/// answer to one has come back, a way there and a way back later.
+#[test]
+fn no_more_deliveries_of_silo_are_under_way_than_may_be() {
+    // Every other line is the second controller's.
+    let lines = (0..8).map(|line| DATA + 64 + 128 * line);
+    let stores: String = lines.map(|line| format!("store {line:#x} 1\n")).collect();
+    let trace = trace(&(transaction(&(stores + "work 100000\n")) + "work 400000\n"));
+    for (deliveries, rounds) in [(1, 8), (2, 4), (4, 2), (8, 1), (16, 1)] {
+        let line = format!(
+            "silo replay controller.count=2 controller.intlv_size=64B \
+             design.controller_hop=4000 design.deliveries={deliveries}"
+        );
+        let gaps = gaps(&accepted(&line, &trace, "data"));
+        let waits = gaps.iter().filter(|gap| (7_000..8_100).contains(*gap)).count();
+        assert_eq!(waits, rounds - 1, "{deliveries} at a time: {gaps:?}");
+        let more = gaps.iter().filter(|gap| **gap > 4_000).count();
+        assert!(more <= rounds, "{deliveries} at a time: {gaps:?}");
+    }
+}
+
 /// A buffer of DPO sends an entry a cycle, as fast as stores leave the core. Each passes the front
 /// end of its controller once, as the load before it did.
 #[test]
