@@ -311,6 +311,26 @@ mod tests {
         assert!(taken < 30, "{taken} of 1,000");
     }
 
+    /// A filter has as many bits as it says. With n lines in it, each of the two bits of another
+    /// line is set with the probability 1 - (1 - 1/bits)^2n.
+    #[test]
+    fn a_fence_takes_as_many_lines_for_others_as_its_bits_let_it() {
+        for (bits, lines) in [(64, 4), (256, 16), (500, 32), (512, 16), (512, 32), (4096, 256)] {
+            let (mut taken, mut asked) = (0, 0);
+            for first in (0..400).map(|filter| 1_000_000 * filter) {
+                let mut buffer = Buffer::new(bits);
+                fence(&mut buffer);
+                (first..first + lines).for_each(|line| buffer.accessed(Line(line)));
+                let others = first + 10_000..first + 10_500;
+                asked += 500;
+                taken += others.filter(|&line| buffer.accessed_after(Line(line)).is_some()).count();
+            }
+            let is_set = 1.0 - (1.0 - 1.0 / bits as f64).powi(2 * lines as i32);
+            let share = taken as f64 / f64::from(asked) / is_set.powi(2);
+            assert!((0.9..1.1).contains(&share), "{bits} bits, {lines} lines: {share}");
+        }
+    }
+
     #[test]
     fn an_access_is_known_to_the_newest_fence_before_it() {
         let mut buffer = Buffer::new(512);
