@@ -38,6 +38,7 @@ mod silo;
 mod software;
 mod sql;
 mod ssp;
+mod tallies;
 mod template;
 mod tidy;
 mod trace;
