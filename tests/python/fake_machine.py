@@ -16,6 +16,12 @@ ROW = {
     "aliases": ["entries"],
 }
 
+#: The counters of `silo` that stay 0 in a campaign.
+NEVER = (
+    *("overflow_batches", "evictions_held", "deliveries_refused", "lines_told_without_place"),
+    "channel_full",
+)
+
 #: What recovery took in a campaign.
 RECOVERY = {
     "lines_read_mean": 17.25,

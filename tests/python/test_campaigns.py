@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import fake_machine
 import indelible
 from indelible.results.crash import Verdict
 from indelible.text import crash as crash_text
@@ -65,6 +66,29 @@ def test_power_cuts_are_of_all_crash_points_unless_the_run_was_stopped() -> None
     later = {"violations": [FOUND | {"life": 2}], "stopped": True}
     assert "power cuts 400 of 12,000 and" in said(**later)
     assert "power cuts 12,000 (5.20 s, 2.31 kpoints/s)" in said(points=12_000, nested_points=0)
+
+
+def test_what_never_happened_is_told_on_one_line() -> None:
+    """As many counters as there is room for, of a campaign that is right and ran to its end."""
+    answer = indelible.crash("silo", "btree", points=400)
+
+    def told(width: int, **changes: object) -> list[str]:
+        changed = replace(answer, data={**answer.data, **changes})
+        lines = crash_text.crash(changed, width).splitlines()
+        return [line for line in lines if line.startswith("never")]
+
+    first, all_of_them = "never       overflow_batches", ", ".join(fake_machine.NEVER)
+    assert told(40) == [f"{first} and 4 more (--trials reaches more)"]
+    assert told(80) == [f"{first}, evictions_held and 3 more (--trials reaches more)"]
+    assert told(200) == [f"never       {all_of_them} (--trials reaches more)"]
+    assert told(80, never=["spills"]) == ["never       spills (--trials reaches more)"]
+    trials = {"runs": 1, "points": 9, "refused": 0, "wrong": None, "checked": True}
+    assert told(80, never=["spills"], trials=trials) == ["never       spills"]
+    unsaid: list[dict[str, object]] = [
+        *({"never": None}, {"never": []}, {"cancelled": True}, {"checked": False}, {"left": []}),
+        {"violations": [FOUND]},
+    ]
+    assert [told(80, **changes) for changes in unsaid] == [[] for _ in unsaid]
 
 
 def test_what_one_power_cut_leaves_is_told_of_each_core() -> None:

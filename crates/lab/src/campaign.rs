@@ -83,6 +83,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "seconds": seconds,
         "points_per_s": found.images() as f64 / seconds.max(1e-9),
         "stopped": later.stopped || first.violations.len() >= violations_max(&resolved),
+        "never": first.counted.as_deref().map(never),
         "untried_early": first.untried,
         "notes": notes(&resolved, first),
     });
@@ -109,6 +110,14 @@ fn notes(resolved: &Resolved, found: &Crashes) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// The names of the counters that stayed 0 and say that something happened: sums of cycles and
+/// largest values say how much.
+fn never(counted: &[(&'static str, u64)]) -> Vec<&'static str> {
+    let of_events = |name: &str| !name.ends_with("_cycles") && !name.ends_with("_max");
+    let never = counted.iter().filter(|(name, count)| *count == 0 && of_events(name));
+    never.map(|(name, _)| *name).collect()
 }
 
 /// What a power failure left of the transactions of each core; empty if it left what must not be.

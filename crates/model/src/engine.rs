@@ -302,7 +302,8 @@ fn to_its_end<D: Design>(
         *wanted.kept.borrow_mut() = machine.take_timeline();
     }
     let report = ended.unwrap_or_else(|raised| resume_unwind(raised))?;
-    let crashes = machine.probe.take().map(|probe| probe.finish());
+    let counted = (!report.cancelled).then(|| report.counters.clone());
+    let crashes = machine.probe.take().map(|probe| Crashes { counted, ..probe.finish() });
     Ok(Outcome { report, crashes })
 }
 

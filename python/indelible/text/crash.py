@@ -93,6 +93,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append(paragraph("" if left["core"] else "left", _left(left), width))
     lines.append(paragraph("violations", _verdict_of(row), width))
     lines += list_violations(violations, width, OTHER if "checker" in row else EARLY)
+    lines += _never(row, width)
     if "smallest" in row:
         lines += _smallest(row["smallest"], width)
     if "trials" in row:
@@ -234,6 +235,22 @@ def nothing_checked(row: Mapping[str, Any]) -> str:
     if "checker" in row:
         return NOTHING_STORED
     return NOTHING_CHECKED + (ASK_THE_PROGRAM if row["workload"] == "replay" else "")
+
+
+def _never(row: Mapping[str, Any], width: int) -> list[str]:
+    """Return which of the design's counters stayed 0 in a campaign that is right, on one line."""
+    names = row.get("never") or []
+    is_right = row["checked"] and not row["violations"] and not row.get("cancelled")
+    if not names or not is_right or "left" in row:
+        return []
+    advice = "" if "trials" in row else " (--trials reaches more)"
+    # As many as there is room for, and at least one.
+    for shown in range(len(names), 0, -1):
+        rest = len(names) - shown
+        told = ", ".join(names[:shown]) + (f" and {rest} more" if rest else "") + advice
+        if LABEL + len(told) <= width:
+            break
+    return [f"{'never'.ljust(LABEL)}{told}"]
 
 
 #: The images beside the one that timing left: some writes came early, or it is another one that

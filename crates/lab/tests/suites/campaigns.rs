@@ -571,3 +571,19 @@ fn a_checker_that_cannot_be_run_any_more_ends_whatever_it_was_asked_for() {
         assert!(text.contains("exit code 127"), "{text}");
     }
 }
+
+/// A counter that stayed 0 is listed, in the order of the design, and one that did not is not.
+#[test]
+fn what_never_happened_is_told() {
+    puppet("idle", |order| {
+        let is_later = order.run.boot.is_some();
+        changed(order, |crashes| {
+            let counted = [("none", 0), ("also", 0), ("some", 3), ("most_max", 0), ("x_cycles", 0)];
+            crashes.counted = Some(if is_later { vec![("later", 0)] } else { counted.to_vec() });
+        })
+    });
+    assert_eq!(crash("idle scribble cores=2 txs=5 lives=2")["never"], json!(["none", "also"]));
+    puppet("ended", |order| changed(order, |crashes| crashes.counted = None));
+    assert_eq!(crash("ended scribble cores=2 txs=5 lives=1")["never"], Value::Null);
+    assert_eq!(crash("undo@x86 hash cores=2 txs=5 lives=1")["never"], json!([]), "it has none");
+}

@@ -1,10 +1,12 @@
 //! What designs count, in programs so short that it can be counted by hand.
 
+use crate::common::{crash, run};
 use crate::programs::{at, counted, on, store};
 use model::engine::Outcome;
 use model::meters::Class;
 use model::units::CoreId;
 use model::workload::LockId;
+use serde_json::{Value, json};
 
 /// Checks what a design counted.
 fn counts(outcome: &Outcome, expected: &[(&str, u64)]) {
@@ -380,4 +382,22 @@ fn what_a_transaction_writes_counts_as_what_it_is() {
         let found = classes.map(|class| written[class as usize] / 2);
         assert_eq!(found, bytes, "{design}");
     }
+}
+
+/// A campaign counts what the same run without a power failure does.
+#[test]
+fn a_campaign_lists_what_its_run_does_not_count() {
+    for words in ["ssp hash", "ssp scribble design.slots=3 design.write_set=2", "silo btree"] {
+        let line = format!("{words} machine=tiny cores=2 txs=40 seed=3");
+        let answer = crash(&format!("{line} points=20 lives=1 nested=false"));
+        let counters = &run(&format!("{line} warmup=0"))["design_counters"];
+        let listed = answer["never"].as_array().expect("the run ended");
+        for (name, count) in counters.as_object().expect("counters") {
+            let is_listed = listed.contains(&json!(name));
+            let is_of_events = !name.ends_with("_max") && !name.ends_with("_cycles");
+            assert_eq!(is_listed, *count == json!(0) && is_of_events, "{line}: {name}");
+        }
+    }
+    let stopped = crash("native scribble cores=2 txs=40 seed=1 lives=1");
+    assert_eq!((&stopped["stopped"], &stopped["never"]), (&json!(true), &Value::Null));
 }

@@ -28,6 +28,9 @@ pub struct Crashes {
     /// Writes under way, counted at each power failure, that have arrived early in none of its
     /// images, because what survives of the design would have acted on their arrival.
     pub untried: u64,
+    /// What the design counted in the run ([`Report::counters`](crate::report::Report::counters)),
+    /// unless the run ended early.
+    pub counted: Option<Vec<(&'static str, u64)>>,
     /// What the workload's checker was asked about, if it has one.
     pub checker: Option<Shown>,
     /// What was wrong after power failures.

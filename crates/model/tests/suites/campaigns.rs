@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::common::{at, campaign, card, config, each, on, try_campaign, try_on_design};
-use model::crash::{Campaign, Points};
+use model::crash::{Campaign, Crashes, Points};
 use model::design::{
     Bare, Below, Card, Design, Gasp, KeptBy, Location, NoParams, NoRules, Progress, Setup,
     Structure, Tx,
@@ -103,6 +103,10 @@ impl Design for Bounded {
         Progress::Done(tx.at)
     }
 
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("ended", self.ended)]
+    }
+
     fn invariants(&self) -> Result<(), String> {
         ASKED.set(ASKED.get() + 1);
         if self.ended == 3 { Err("there are three transactions".into()) } else { Ok(()) }
@@ -111,10 +115,8 @@ impl Design for Bounded {
 
 thread_local!(static ASKED: Cell<u64> = const { Cell::new(0) });
 
-/// Runs five transactions on it, and returns the points and texts of violations and how often the
-/// design was asked.
-fn bounded(campaign: Option<Campaign>, rules: BoundedRules) -> (Vec<(u64, String)>, u64) {
-    ASKED.set(0);
+/// Runs five transactions on it, and returns what its campaign found.
+fn of_bounded(campaign: Option<Campaign>, rules: BoundedRules) -> Option<Crashes> {
     let (config, control) = (config(|_| ()), Control::default());
     let workload = each(|pm| {
         pm.begin()?;
@@ -124,7 +126,13 @@ fn bounded(campaign: Option<Campaign>, rules: BoundedRules) -> (Vec<(u64, String
     });
     let run = Run { transactions: 5, campaign, ..Run::new(&config, 1, workload, &control) };
     let outcome = run_design::<Bounded>(Bounded::CARD, NoParams {}, rules, run);
-    let found = outcome.expect("the run ends").crashes.map_or(Vec::new(), |found| found.violations);
+    outcome.expect("the run ends").crashes
+}
+
+/// The points and texts of violations, and how often the design was asked.
+fn bounded(campaign: Option<Campaign>, rules: BoundedRules) -> (Vec<(u64, String)>, u64) {
+    ASKED.set(0);
+    let found = of_bounded(campaign, rules).map_or(Vec::new(), |found| found.violations);
     assert!(found.iter().all(|found| found.order == 0 && found.nested.is_none()));
     (found.into_iter().map(|found| (found.point, found.text)).collect(), ASKED.get())
 }
@@ -149,6 +157,18 @@ fn what_a_design_says_of_itself_is_asked_where_the_power_is_cut() {
 fn a_mutant_is_not_asked() {
     let rules = BoundedRules::default().without("idle");
     assert_eq!(bounded(Some(campaign(Points::All)), rules), (vec![], 0));
+}
+
+/// A campaign that ends at a violation does not know what the rest of the run would have counted.
+#[test]
+fn what_a_design_counted_is_told_of_a_run_that_came_to_its_end() {
+    let counted = |campaign| {
+        let found = of_bounded(Some(campaign), BoundedRules::default());
+        found.expect("a campaign").counted
+    };
+    assert_eq!(counted(campaign(Points::All)), Some(vec![("ended", 5)]));
+    let stops = Campaign { violations_max: 1, ..campaign(Points::All) };
+    assert_eq!(counted(stops), None);
 }
 
 /// A design whose every third recovery writes nothing.
