@@ -86,6 +86,7 @@ def test_what_never_happened_is_told_on_one_line() -> None:
     assert told(80, never=["spills"], trials=trials) == ["never       spills"]
     unsaid: list[dict[str, object]] = [
         *({"never": None}, {"never": []}, {"cancelled": True}, {"checked": False}, {"left": []}),
+        {"checker": {"command": "./check", "images": 3, "accepts_all": False}},
         {"violations": [FOUND]},
     ]
     assert [told(80, **changes) for changes in unsaid] == [[] for _ in unsaid]

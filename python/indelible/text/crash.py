@@ -241,7 +241,8 @@ def _never(row: Mapping[str, Any], width: int) -> list[str]:
     """Return which of the design's counters stayed 0 in a campaign that is right, on one line."""
     names = row.get("never") or []
     is_right = row["checked"] and not row["violations"] and not row.get("cancelled")
-    if not names or not is_right or "left" in row:
+    # A checker asks about a program, whatever the design may do.
+    if not names or not is_right or "left" in row or "checker" in row:
         return []
     advice = "" if "trials" in row else " (--trials reaches more)"
     # As many as there is room for, and at least one.
