@@ -48,9 +48,10 @@ HOW = (
 GCC_HOW = ("-fno-tree-loop-distribute-patterns",)
 
 #: The flags that come before the program's own. Wrapped functions (`shim.WRAPPED`) must stay calls,
-#: and traces name lines of source, which takes `-g1`.
+#: and traces name lines of source, which takes `-g1`. With DWARF 5, addr2line of binutils 2.40
+#: names the wrong file for some functions in headers.
 FLAGS = (
-    *("-U__SANITIZE_THREAD__", "-g1", "-DINDELIBLE"),
+    *("-U__SANITIZE_THREAD__", "-gdwarf-4", "-g1", "-DINDELIBLE"),
     *(f"-fno-builtin-{name}" for name in WRAPPED if not name.startswith("_")),
 )
 
