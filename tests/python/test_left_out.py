@@ -99,3 +99,25 @@ def test_what_an_interruption_left_untried_is_not_called_right(
     shown = str(indelible.crash("undo@x86", "hash", check="./mine"))
     assert f"violations  {said}" in shown
     assert "ok: every one recovered" not in shown
+
+
+def test_calls_that_all_of_them_have_are_not_listed(
+    command: Callable[..., tuple[int, str, str]], answers: Callable[..., None]
+) -> None:
+    def places(*sources: str | None) -> list[str]:
+        answers(*(row(place, True, source) for place, source in enumerate(sources, 1)))
+        shown = command(*ASKED)[1].splitlines()
+        return [" ".join(line.split()[2:-3]) for line in shown if line.startswith("flush")]
+
+    # Lines without a file are of the one before them.
+    assert places("pm.h:1 < :2 < a.c:3 < :9", "pm.h:1 < a.c:4 < :9", None) == [
+        "pm.h:1 < :2 < a.c:3",
+        "pm.h:1 < a.c:4",
+        "-",
+    ]
+    unlike = ["a.h:1 < :2 < :9", "b.h:1 < :2 < :9"]
+    assert places(*unlike) == unlike
+    # Its own line and that of a call stay.
+    assert places("a.c:1 < :2 < :9") == ["a.c:1 < :2"]
+    short = ["a.c:1 < :9", "a.c:2 < :8 < :9"]
+    assert places(*short) == short

@@ -58,8 +58,11 @@ def test_operations_come_in_their_order_and_say_where_they_come_from(build: Buil
         (place,) = [place for place, line in enumerate(lines, 1) if text in line]
         return f"order.c:{place}"
 
+    def call(text: str) -> str:
+        return line(text).removeprefix("order.c")
+
     flush, fence = line("_clflushopt(at)"), line("_sfence()")
-    persist = line("persist(&pool);")
+    persist = call("persist(&pool);")
     told = Path("a.trace").read_text().splitlines()
     assert told == [
         f"# indelible record -- ./{program.name}",
@@ -391,7 +394,7 @@ def test_a_program_of_ones_own_is_crash_tested(build: Build) -> None:
         assert (answer["violations"] == []) == holds
     text = answer["violations"][0]["text"]
     assert "kv.c:" in text
-    assert " < kv.c:" in text
+    assert re.search(r"kv\.c:\d+ < :\d+", text)
 
 
 def crash(*words: str) -> dict[str, object]:
@@ -472,7 +475,7 @@ def test_data_is_left_as_it_is(build: Build) -> None:
     assert subprocess.call(["./program"]) == 0
 
 
-@pytest.mark.parametrize("unit", ["recorder.c", "hooks.c"])
+@pytest.mark.parametrize("unit", ["recorder.c", "origins.c", "hooks.c"])
 def test_what_thunks_reach_calls_no_library(tmp_path: Path, unit: str) -> None:
     """The program's vector registers are live there, and a library may use them."""
     if shutil.which("gcc") is None:
@@ -484,7 +487,7 @@ def test_what_thunks_reach_calls_no_library(tmp_path: Path, unit: str) -> None:
     names = {line.split()[-1] for line in asked.stdout.splitlines()} - {"_GLOBAL_OFFSET_TABLE_"}
     own = set(re.findall(r"\w+", (cc.SOURCES / "inner.h").read_text()))
     # That hooks call libraries shows that calls are found.
-    assert (names <= own) == (unit == "recorder.c"), names - own
+    assert (names <= own) == (unit != "hooks.c"), names - own
 
 
 def test_assembly_is_found_wherever_it_is(build: Build, tmp_path: Path) -> None:

@@ -38,8 +38,6 @@ void put(struct text *to, const char *words);
 void put_number(struct text *to, uint64_t number, unsigned radix);
 void put_hex(struct text *to, uint64_t number);
 void put_bytes(struct text *to, const unsigned char *bytes, size_t count);
-/* Behind an operation: the instruction that it comes from. */
-void put_from(struct text *to, struct from from);
 void write_out(struct text *to);
 
 /* Makes a system call; returns a negative number if it fails. */
@@ -50,6 +48,21 @@ void empty(struct text *text);
 
 /* Opens a file under a descriptor that the program neither closes nor takes for another. */
 void open_text(struct text *text, int file);
+
+/* origins.c */
+
+/* Where the stack of the present thread ends, above all frames of the program; 0 if that is not
+ * known. */
+extern __thread uintptr_t stack_end;
+
+/* Notes a place for when the functions that led there have returned. */
+struct from keep(struct from from);
+
+/* Behind an operation: the number of the place that it comes from. */
+void put_from(struct text *to, struct from from);
+
+/* Puts each place in a line: its number, its instruction and the calls that led there. */
+void put_places(struct text *to);
 
 /* memory.c */
 
@@ -277,7 +290,8 @@ struct counts {
     uint64_t stores, streams, loads, flushes, fences, marks, transactions, work;
     /* Bytes that changed without a store that was seen, the first of them, and the operation after
      * it. */
-    uint64_t unseen, unseen_at, unseen_from;
+    uint64_t unseen, unseen_at;
+    struct from unseen_from;
     /* Threads, and operations that came while another was being told (from a signal's handler). */
     uint64_t threads, nested;
     /* Children of the program. */

@@ -140,6 +140,7 @@ static void make_key(void)
 static void *begun(void *given)
 {
     struct begin begin = *(struct begin *)given;
+    stack_end = (uintptr_t)__builtin_frame_address(0);
     become(begin.thread);
     /* Which memory the C library gives a thread depends on when the thread first asks for some. */
     take_turn(begin.thread, STAYS);

@@ -325,7 +325,7 @@ static void will(enum kind kind, uintptr_t at, size_t bytes, struct from from)
         /* What is stored over could not be noticed any more. */
         uintptr_t first = at > mapping->start ? at : mapping->start, end = end_of(mapping);
         compare(mapping, first, at + bytes < end ? at + bytes : end, from);
-        thread->pending = (struct pending){kind, at, bytes, from};
+        thread->pending = (struct pending){kind, at, bytes, keep(from)};
     }
     ends(thread);
 }

@@ -3,18 +3,16 @@
 #ifndef INDELIBLE_RECORDER_H
 #define INDELIBLE_RECORDER_H
 
-/* The most bytes between a frame and its caller's (ours: the usual size of a stack on Linux). */
-#define STACK_MAX 0x800000
-
-#ifndef __ASSEMBLER__
-
 #include <stddef.h>
 #include <stdint.h>
 
-/* The place in the program that an operation comes from: an instruction, and the call of its
- * function; 0 if it is not known. */
+/* The most bytes between a frame and its caller's (ours: the usual size of a stack on Linux). */
+#define STACK_MAX 0x800000
+
+/* The place in the program that an operation comes from: an instruction, and the frame of its
+ * function, from which its callers are found while it runs; 0 if it is not known. */
 struct from {
-    uintptr_t at, call;
+    uintptr_t at, frame;
 };
 
 /* The program sees none of these names. */
@@ -86,18 +84,9 @@ void recorder_release(void);
 
 #pragma GCC visibility pop
 
-/* Returns the call of the function whose frame this is; 0 if it is no frame on this stack. */
-static inline uintptr_t call_of(uintptr_t frame)
-{
-    uintptr_t above = frame - (uintptr_t)__builtin_frame_address(0);
-    return above < STACK_MAX ? ((const uintptr_t *)frame)[1] - 1 : 0;
-}
-
 /* The place from which the present function was called. */
 #define CALLER                                                                                     \
     ((struct from){(uintptr_t)__builtin_return_address(0) - 1,                                     \
-                   call_of(*(const uintptr_t *)__builtin_frame_address(0))})
-
-#endif
+                   *(const uintptr_t *)__builtin_frame_address(0)})
 
 #endif

@@ -110,12 +110,3 @@ void put_bytes(struct text *to, const unsigned char *bytes, size_t count)
         put_character(to, "0123456789abcdef"[bytes[byte] & 15]);
     }
 }
-
-void put_from(struct text *to, struct from from)
-{
-    put(to, " #@");
-    put_number(to, from.at, 16);
-    put_character(to, ',');
-    put_number(to, from.call, 16);
-    put_character(to, '\n');
-}

@@ -2,8 +2,6 @@
  * %rdi, which has the address, are kept by the caller. The function gets the address, the bytes,
  * and a `struct from`. */
 
-#include "recorder.h"
-
 	.text
 
 	.macro	thunk	name, function, bytes, times
@@ -27,17 +25,9 @@
 	.else
 	imulq	$\bytes, \times, %rsi
 	.endif
-	/* The function's own frame, if it has one, knows where it was called. */
+	/* The instruction, and the frame of its function. */
 	movq	8(%rbp), %rdx
-	movq	(%rbp), %rax
-	movq	%rax, %r8
-	subq	%rsp, %r8
-	cmpq	$STACK_MAX, %r8
-	movl	$0, %ecx
-	ja	1f
-	movq	8(%rax), %rcx
-	decq	%rcx
-1:
+	movq	(%rbp), %rcx
 	call	\function
 	leaq	-64(%rbp), %rsp
 	popq	%r11

@@ -24,8 +24,8 @@ static void note(enum wrong wrong, struct from from, struct from since)
     if (counts.wrong != RIGHT)
         return;
     counts.wrong = wrong;
-    counts.wrong_from = from;
-    counts.wrong_since = since;
+    counts.wrong_from = keep(from);
+    counts.wrong_since = keep(since);
 }
 
 static uint64_t *told_word(const struct stored *stored)
@@ -58,7 +58,7 @@ void note_old(struct thread *thread, const struct memory *memory, size_t offset,
         if (!has_room(thread))
             return;
         struct stored *stored = &thread->stored[thread->stored_count++];
-        *stored = (struct stored){memory, word, .from = from};
+        *stored = (struct stored){memory, word, .from = keep(from)};
         stored->old = *told_word(stored);
     }
 }
@@ -107,7 +107,7 @@ void note_transaction(struct thread *thread, enum step step, struct from from)
     else if (step == ABORTS)
         aborts(thread, from);
     thread->in_transaction = step == BEGINS;
-    thread->began = from;
+    thread->began = keep(from);
     thread->stored_count = 0;
 }
 

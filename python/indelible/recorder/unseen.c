@@ -36,7 +36,7 @@ void compare(const struct mapping *mapping, uintptr_t at, uintptr_t end, struct 
         counts.unseen_at = place_of(mapping, at);
         while (*(const unsigned char *)at == *told_of(mapping, at))
             at++, counts.unseen_at++;
-        counts.unseen_from = from.at;
+        counts.unseen_from = keep(from);
     }
     counts.unseen += tell_differences(thread, mapping, at, end, 0, from);
 }

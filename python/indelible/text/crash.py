@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from indelible.results.crash import Crash, failed_points
@@ -478,8 +479,29 @@ def _caught(mutants: Sequence[Mapping[str, Any]]) -> str:
 #: The words for a checker's result on a trace without a flush or a fence.
 NOTICED = {True: "notices", False: "NOTICES NOTHING", None: "not tried"}
 
-#: The most flushes and fences that are listed.
-LEFT_OUT_SHOWN = 20
+#: The most flushes and fences that are listed, and the lines of source that are left of each at
+#: least (ours: its own, and that of a call).
+LEFT_OUT_SHOWN, FRAMES_LEFT = 20, 2
+
+
+def _differing(sources: Sequence[str | None]) -> list[str | None]:
+    """Return places of a program without the calls at their end that all of them have."""
+    chains = [_frames(source) for source in sources if source is not None]
+    least = min(map(len, chains), default=0)
+    ends = (len({chain[-depth] for chain in chains}) == 1 for depth in range(1, least + 1))
+    shared = min(sum(takewhile(bool, ends)), least - FRAMES_LEFT)
+    if shared <= 0:
+        return list(sources)
+    return [source and " < ".join(source.split(" < ")[:-shared]) for source in sources]
+
+
+def _frames(source: str) -> list[str]:
+    """Return the lines of a place, each with the file that it may only have before another."""
+    found, file = [], ""
+    for frame in source.split(" < "):
+        file = frame.rpartition(":")[0] or file
+        found.append(f"{file}:{frame.rpartition(':')[2]}")
+    return found
 
 
 def _left_out(row: Mapping[str, Any], width: int) -> str:
@@ -491,16 +513,17 @@ def _left_out(row: Mapping[str, Any], width: int) -> str:
     if all(each["noticed"] is None for each in left_out):
         return paragraph("left out", "no flush and no fence: interrupted before them", width)
     ordered = sorted(left_out, key=lambda each: each["noticed"] is not False)
+    shown = ordered[:LEFT_OUT_SHOWN]
     table = [
         [
             each["operation"],
             word(each["place"]),
-            word(each["source"]),
+            word(source),
             word(each["times"]),
             NOTICED[each["noticed"]],
             word(each.get("event")),
         ]
-        for each in ordered[:LEFT_OUT_SHOWN]
+        for each, source in zip(shown, _differing([each["source"] for each in shown]), strict=True)
     ]
     headers = ["left out", left_out[0]["unit"], "comes from", "times", "the checker", "event"]
     lines = [columns(headers, table, width, right=(1, 3, 5))]

@@ -32,7 +32,7 @@ SOURCES = Path(__file__).parents[1] / "recorder"
 #: program's vector registers are live, so these sources may not touch them (recorder.c).
 LIBRARY = "libindelible_record.so"
 CALLED_BY_THUNKS = (
-    *("recorder.c", "transactions.c", "unseen.c"),
+    *("recorder.c", "transactions.c", "unseen.c", "origins.c"),
     *("threads.c", "memory.c", "text.c"),
 )
 UNITS = (

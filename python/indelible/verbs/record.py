@@ -45,18 +45,19 @@ COUNTS = (
 TOLD = (
     *COUNTS,
     *("unseen_at", "unseen_from", "threads", "nested", "forks", "full", "crowded", "failed"),
-    *("wrong", "wrong_at", "wrong_from", "wrong_call", "wrong_since", "wrong_since_call"),
+    *("wrong", "wrong_at", "wrong_from", "wrong_since"),
 )
 
 #: The flag that asks Linux for the same addresses in each run, so that pointers in persistent
 #: memory are the same in each trace (personality(2)); where Linux refuses they may differ.
 ADDR_NO_RANDOMIZE = 0x0040000
 
-#: The origin of an operation in the program, as the recorder writes it.
-FROM = re.compile(r" #@([0-9a-f,]+)$")
+#: The number of the place that an operation comes from, as the recorder writes it.
+FROM = re.compile(r" #@([0-9a-f]+)$")
 
-#: The lines of source given for an operation, the innermost first, as in pmemcheck's stacks.
-FRAMES_TOLD = 2
+#: The most lines of source given for an operation, the innermost first (ours: programs flush in a
+#: function that another one calls, for a third one).
+FRAMES_TOLD = 6
 
 #: The argument with which personality(2) changes nothing and returns the present value.
 PERSONALITY_ASKED = 0xFFFFFFFF
@@ -323,8 +324,8 @@ def _require_whole(
 
 def _wrong(status: Mapping[str, Any], sources: Sources) -> str:
     """Return the sentence about an error in the program's transactions."""
-    at = sources.of(status["wrong_from"], status["wrong_call"]) or UNKNOWN
-    since = sources.of(status["wrong_since"], status["wrong_since_call"]) or UNKNOWN
+    at = sources.of(status["wrong_from"]) or UNKNOWN
+    since = sources.of(status["wrong_since"]) or UNKNOWN
     return WRONG[status["wrong"]].format(at=at, since=since, word=f"{status['wrong_at']:#x}")
 
 
@@ -366,47 +367,70 @@ class Part:
 
 
 class Sources:
-    """The lines of source of instructions, from the debug information."""
+    """The lines of source of the places that operations come from, from the debug information."""
 
     def __init__(self, folder: Path) -> None:
         self.parts = _parts(os.fsdecode((folder / "maps").read_bytes()))
         self.starts = [part.start for part in self.parts]
         self.body = folder / "body"
-        self.frames: dict[int, list[str]] = {}
+        # The instruction of each place, and the calls that led there.
+        lines = (folder / "places").read_text(encoding="ascii").splitlines()
+        numbers = ([int(word, 16) for word in line.split()] for line in lines)
+        self.places = {place: calls for place, *calls in numbers}
+        # The lines of each address; None if nothing is known of it.
+        self.frames: dict[int, list[str] | None] = {}
 
-    def of(self, *calls: int) -> str:
-        """Return the innermost lines of an instruction and of its callers, as far as known."""
-        self._learn(call for call in calls if call not in self.frames)
-        frames = [frame for call in calls for frame in self.frames[call]]
-        return " < ".join(frames[:FRAMES_TOLD])
+    def of(self, place: int) -> str:
+        """Return the lines of an instruction and of its callers, the innermost first.
+
+        What is left out says nothing new: a line that was given already (of a function that calls
+        itself), and the name of a file behind another line of it.
+        """
+        self._learn([place])
+        frames: dict[str, None] = {}
+        for depth, call in enumerate(self.places.get(place, ())):
+            lines = self.frames[call]
+            # Code of which nothing is known may have left anything where frames are looked for.
+            if lines is None and depth:
+                break
+            frames |= dict.fromkeys(lines or ())
+        told, before = [], ""
+        for frame in [*frames][:FRAMES_TOLD]:
+            file, _, line = frame.rpartition(":")
+            told.append(f":{line}" if file == before else frame)
+            before = file
+        return " < ".join(told)
 
     def tell(self, lines: Iterable[str]) -> Iterator[str]:
-        """Replace the addresses behind each operation by lines of source."""
+        """Replace the number behind each operation by lines of source."""
         with open(self.body, encoding="utf-8", errors="replace") as body:
             found = {match[1] for line in body if (match := FROM.search(line))}
-        calls = {words: [int(word, 16) for word in words.split(",")] for words in found}
-        self._learn({call for each in calls.values() for call in each})
-        told = {words: self.of(*each) for words, each in calls.items()}
+        self._learn([int(number, 16) for number in found])
+        told = {number: self.of(int(number, 16)) for number in found}
         for line in lines:
-            operation, at, words = line.rstrip("\n").partition(" #@")
-            source = told[words] if at else ""
+            operation, at, number = line.rstrip("\n").partition(" #@")
+            source = told[number] if at else ""
             yield f"{operation} # {source}\n" if source else f"{operation}\n"
 
-    def _learn(self, addresses: Iterable[int]) -> None:
+    def _learn(self, places: Iterable[int]) -> None:
         asked: dict[str, list[tuple[int, int]]] = {}
-        for address in addresses:
-            self.frames[address] = []
+        calls = {call for place in places for call in self.places.get(place, ())}
+        for address in sorted(calls - self.frames.keys()):
+            self.frames[address] = None
             index = bisect.bisect_right(self.starts, address) - 1
             part = self.parts[index] if index >= 0 else None
             if part and address < part.end and not os.path.basename(part.file).startswith(LIBC):
                 asked.setdefault(part.file, []).append((address, address - part.bias))
         for file, pairs in asked.items():
             found = _frames(file, [at for _, at in pairs])
-            self.frames.update((address, found.get(at, [])) for address, at in pairs)
+            self.frames.update((address, found.get(at)) for address, at in pairs)
 
 
 def _frames(file: str, addresses: Sequence[int]) -> dict[int, list[str]]:
-    """Return the source lines of addresses in a file of machine code, inlining callers included."""
+    """Return the source lines of addresses in a file of machine code, inlining callers included.
+
+    An address of which the file says nothing is left out.
+    """
     asked = "".join(f"{address:#x}\n" for address in addresses)
     try:
         told = subprocess.run(
@@ -423,12 +447,12 @@ def _frames(file: str, addresses: Sequence[int]) -> dict[int, list[str]]:
     for line in os.fsdecode(told).split("\n"):
         if line.startswith("0x"):
             address = int(line, 16)
-            frames[address] = []
             continue
         # `??:0` means unknown, and functions of system headers are no place in the program.
         place = line.partition(" (")[0]
-        if place and "?" not in place and not place.startswith(SYSTEM):
-            frames[address].append(os.path.basename(place))
+        if place and "?" not in place:
+            known = frames.setdefault(address, [])
+            known += [] if place.startswith(SYSTEM) else [os.path.basename(place)]
     return frames
 
 
