@@ -8,6 +8,7 @@ import indelible
 from indelible.cli import options
 from indelible.experiment import CRASH_MACHINE
 from indelible.results.crash import Crash
+from indelible.verbs.crash import DESIGN
 
 HELP = "cut the power, recover, check what is left"
 DESCRIPTION = (
@@ -28,14 +29,14 @@ examples:
   indelible crash --design silo --workload scribble --without undo_newest_first
   indelible crash --design ./mine.py --workload hash --smallest
   indelible crash --design undo@x86 --workload hash --txs 50 --event 300
-  indelible crash --design undo@x86 --replay mine.trace --check ./verify
-  indelible crash --design undo@x86 --replay a.trace --check ./a --leave-out all
+  indelible crash --replay mine.trace --check ./verify
+  indelible crash --replay mine.trace --check ./verify --leave-out all
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `crash`."""
-    options.add_cell(parser)
+    options.add_cell(parser, f"the design (of a trace, with --replay: {DESIGN})")
     options.add_cores(parser, "2; with --check, of threads")
     parser.add_argument(
         "--points",
@@ -129,7 +130,8 @@ def points(word: str) -> int | str:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `crash`."""
-    options.require_cell(args)
+    if args.replay is None:
+        options.require_cell(args)
 
     def code(answer: Crash) -> int:
         if answer.failed:

@@ -9,6 +9,7 @@ from indelible.cli import crash, options, record
 from indelible.experiment import CRASH_MACHINE
 from indelible.results.exploration import Exploration
 from indelible.verbs import explore
+from indelible.verbs.crash import DESIGN
 
 HELP = "record a program in many orders of its threads, and cut the power in each"
 DESCRIPTION = (
@@ -48,9 +49,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--design",
         type=options.one("design"),
-        default=explore.DESIGN,
+        default=DESIGN,
         metavar="D",
-        help=f"the design that the program runs on ({explore.DESIGN})",
+        help=f"the design that the program runs on ({DESIGN})",
     )
     parser.add_argument(
         "--machine", default=CRASH_MACHINE, metavar="M", help=f"the machine ({CRASH_MACHINE})"

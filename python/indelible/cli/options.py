@@ -131,9 +131,9 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def add_cell(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that name one design and one workload."""
-    parser.add_argument("--design", type=one("design"), metavar="D", help="the design")
+def add_cell(parser: argparse.ArgumentParser, design: str = "the design") -> None:
+    """Add the flags that name one design and one workload; `design` is the help of the first."""
+    parser.add_argument("--design", type=one("design"), metavar="D", help=design)
     parser.add_argument(
         "--workload",
         type=one("workload"),

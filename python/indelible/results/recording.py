@@ -11,6 +11,18 @@ ROOM = 4 << 20
 CORES = 4
 
 
+def room(held: int, threads: int) -> Pairs:
+    """Return the settings with which the crash tests' machine has room for a trace.
+
+    `held` is how many bytes its regions have.
+    """
+    size = 2 * ROOM
+    while size < 2 * held:
+        size *= 2
+    memory = [("pm.device_size", f"{size >> 20}MiB")] if held > ROOM else []
+    return (*memory, *([("core.cores_max", str(threads))] if threads > CORES else []))
+
+
 class Recorded(Object):
     """The object of `record --json`, which prints as its table."""
 
@@ -21,10 +33,4 @@ class Recorded(Object):
 
     def room(self) -> Pairs:
         """Return the settings with which the crash tests' machine has room for the trace."""
-        held = sum(region["bytes"] for region in self["regions"])
-        size = 2 * ROOM
-        while size < 2 * held:
-            size *= 2
-        memory = [("pm.device_size", f"{size >> 20}MiB")] if held > ROOM else []
-        threads = self["threads"]
-        return (*memory, *([("core.cores_max", str(threads))] if threads > CORES else []))
+        return room(sum(region["bytes"] for region in self["regions"]), self["threads"])

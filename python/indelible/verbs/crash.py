@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,15 +11,26 @@ from indelible import cluster, kept, pool
 from indelible.arguments import DesignName, FileName, named, truth
 from indelible.cluster import Dask
 from indelible.errors import InputError
-from indelible.experiment import CRASH_MACHINE, Campaign
+from indelible.experiment import CRASH_MACHINE, SCRIPT_FLAGS, Campaign, Experiment
 from indelible.files import require_parent
 from indelible.results.crash import Crash
-from indelible.settings import Settings
+from indelible.results.recording import room
+from indelible.settings import Pairs, Settings
 from indelible.verbs import experiment_of
+
+#: The default design of traces, on which a program with flushes and fences of its own runs.
+DESIGN = "undo@x86"
+
+#: The lines of a trace that say how much memory it has, and which threads.
+SIZE = re.compile(r"^[ \t]*(region[ \t]+\S+|thread)[ \t]+(0x[0-9a-fA-F]+|[0-9]+)", re.MULTILINE)
+
+#: The most bytes and threads of a trace that a machine can be given; a larger one is refused for
+#: what is wrong with it.
+HELD_MAX, THREADS_MAX = 1 << 41, 64
 
 
 def crash(
-    design: DesignName,
+    design: DesignName | None = None,
     workload: str | None = None,
     machine: FileName = CRASH_MACHINE,
     *,
@@ -46,6 +58,8 @@ def crash(
 ) -> Crash:
     """Cut the power at every durable event (or at `points` of them), recover, and check the image.
 
+    Of a trace (`replay`) the default of `design` is `undo@x86`, and machine `tiny` is enlarged for
+    one that is too large for it, or has too many threads, unless `set` gives the size.
     With `event` it is cut at that one alone, and the answer has what is left there of each core's
     transactions. `lives` is how often a machine is switched on: some recovered images boot, run on,
     and have their power cut again. `check` is a command that checks the memory that a power failure
@@ -73,19 +87,31 @@ def crash(
         raise InputError(
             "`smallest` does not work with `event`: smaller runs have other events; drop one"
         )
+    if design is None:
+        if replay is None:
+            raise InputError("no design was named; `indelible list designs` lists them")
+        design = DESIGN
     asked = experiment_of(
         design, workload, machine, cores, txs, seed, set, sql, ycsb, replay, exact
     )
+    enlarged = _room(asked)
+    asked = replace(asked, settings=(*asked.settings, *enlarged))
     campaign = Campaign(
         asked, points, mutants, nested, without, lives, check, images, leave_out, trials, event
     )
     if images is not None:
         require_parent("--images", named("images", images))
     (job,) = kept.keeping([campaign], keep)
+
+    def answered(data: dict[str, Any]) -> Crash:
+        if enlarged:
+            said = " and ".join(f"{key}={value}" for key, value in enlarged)
+            note = f"machine {asked.machine} has {said}, which the trace needs"
+            data["notes"] = [*(data.get("notes") or []), note]
+        return Crash.of(data, campaign, bool(smallest))
+
     with cluster.place_of(dask) as place:
-        answer = pool.execute_one(
-            job, lambda data: Crash.of(data, campaign, bool(smallest)), "campaigns", place
-        )
+        answer = pool.execute_one(job, answered, "campaigns", place)
         answer = replace(answer, taken=kept.taken([job], "campaigns"))
         if not smallest or not answer.violations:
             return answer
@@ -97,3 +123,20 @@ def crash(
             return answer.with_smallest(done)
         except pool.Interrupted:
             raise pool.Interrupted(answer.with_search_cut_short()) from None
+
+
+def _room(asked: Experiment) -> Pairs:
+    """Return the settings that the crash tests' machine needs for a trace, and was not given."""
+    script = asked.script
+    if script is None or script.flag != SCRIPT_FLAGS["replay"] or asked.machine != CRASH_MACHINE:
+        return ()
+    held, threads = 0, 1
+    for what, number in SIZE.findall(script.text):
+        value = int(number, 16 if number.startswith("0x") else 10)
+        if what == "thread":
+            threads = max(threads, value + 1)
+        else:
+            held += value
+    needed = room(held, threads) if held <= HELD_MAX and threads <= THREADS_MAX else ()
+    given = {key for key, _ in asked.settings}
+    return tuple(pair for pair in needed if pair[0] not in given)

@@ -28,6 +28,7 @@ from indelible.results.exploration import SURE, Exploration
 from indelible.results.origin import origin
 from indelible.results.recording import Recorded
 from indelible.settings import Settings, of_cell, pairs
+from indelible.verbs.crash import DESIGN
 from indelible.verbs.record import BYTES_MAX, EndError, command_of, record, what_of, words_of
 
 #: The default number of orders that are tried (ours), and the most.
@@ -36,9 +37,6 @@ SEEDS_MAX = 100_000
 
 #: The default limit of seconds for one recording (ours).
 SECONDS = 60.0
-
-#: The default design, on which a program with flushes and fences of its own runs.
-DESIGN = "undo@x86"
 
 #: The smallest trace of which there can be a campaign.
 ONE_STORE = Script("--replay", "one store", "store 0 1")
