@@ -348,7 +348,7 @@ def test_one_thread_has_one_order(
     )
     assert Path("of").is_dir()
     out, _ = capsys.readouterr()
-    assert "orders      1: one thread uses persistent memory" in out
+    assert "orders      1: one thread uses persistent memory; seeds choose only which images" in out
     assert "exit code   3 with seeds 1, 2" in out
     assert "note        no flush and no fence was seen; " in out
 

@@ -59,7 +59,7 @@ def _orders(answer: Exploration) -> str:
         many = "1: one thread uses" if threads == 1 else f"unknown: {threads} threads use"
         return f"{many} persistent memory, and the recordings began with different memory"
     if threads == 1 and answer["orders"] == 1:
-        return "1: one thread uses persistent memory, and every seed does the same"
+        return "1: one thread uses persistent memory; seeds choose only which images are tried"
     differ = f"{answer['orders']:,} different ones of {len(answer['rows']):,}"
     return f"{differ}, of {text.plural(threads, 'thread')}" if threads else differ
 
