@@ -203,3 +203,20 @@ def test_what_was_not_seen_is_told_with_the_call_that_it_came_before(build: Buil
     with pytest.raises(indelible.InputError) as refused:
         indelible.record(["./program"], "a.trace")
     assert f" < program.c:{line('// before')}; build what stores there" in str(refused.value)
+
+
+@pytest.mark.parametrize("flag", ["-g0", "-s"])
+def test_a_program_without_debug_information_is_told_so_once(build: Build, flag: str) -> None:
+    stores = 'int main(void) { uint64_t *at = map("pool", 4096); at[0] = 1; at[9] = 2; return 0; }'
+    build(stores, flag)
+    answer = indelible.record(["./program"], "a.trace")
+    assert places() == [("bytes", ""), ("bytes", "")]
+    assert [note.partition(" (")[0] for note in answer["notes"][1:]] == [
+        "program has no debug information"
+    ]
+    assert str(answer).count("no debug information") == 1
+    explored = indelible.explore(["./program"], check="true", seeds=2)
+    assert str(explored).count("no debug information") == 1
+    build(stores)
+    notes = indelible.record(["./program"], "a.trace")["notes"]
+    assert [note for note in notes if "debug information" in note] == []

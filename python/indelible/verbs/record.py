@@ -90,6 +90,12 @@ NOT_WRITTEN_BACK = (
     " recorded: build them again (`make -B`, or `make clean` first)"
 )
 
+#: The note on a program that does not say where its operations come from.
+NO_LINES = (
+    "{} has no debug information (-g0, -s, strip), or addr2line of binutils is missing: the trace"
+    " does not say where in the program operations come from"
+)
+
 
 class EndError(InputError):
     """A program that ended by a signal, or did not end in time."""
@@ -158,7 +164,7 @@ def record(
             "seed": seed,
             **counts,
             "bytes": Path(out).stat().st_size,
-            "notes": _notes(counts),
+            "notes": [*_notes(counts), *sources.notes()],
             **origin(repeat),
         }
     )
@@ -412,14 +418,31 @@ class Sources:
             source = told[number] if at else ""
             yield f"{operation} # {source}\n" if source else f"{operation}\n"
 
+    def notes(self) -> list[str]:
+        """Return which files of the program say nothing of the operations that come from them."""
+        known: dict[str, bool] = {}
+        for address in {calls[0] for calls in self.places.values()} & self.frames.keys():
+            part = self._part(address)
+            if part and not part.file.startswith(SYSTEM):
+                has_lines = self.frames[address] is not None
+                known[part.file] = known.get(part.file, False) or has_lines
+        silent = sorted(
+            os.path.basename(file) for file, has_lines in known.items() if not has_lines
+        )
+        return [NO_LINES.format(", ".join(silent))] if silent else []
+
+    def _part(self, address: int) -> Part | None:
+        index = bisect.bisect_right(self.starts, address) - 1
+        part = self.parts[index] if index >= 0 else None
+        return part if part and address < part.end else None
+
     def _learn(self, places: Iterable[int]) -> None:
         asked: dict[str, list[tuple[int, int]]] = {}
         calls = {call for place in places for call in self.places.get(place, ())}
         for address in sorted(calls - self.frames.keys()):
             self.frames[address] = None
-            index = bisect.bisect_right(self.starts, address) - 1
-            part = self.parts[index] if index >= 0 else None
-            if part and address < part.end and not os.path.basename(part.file).startswith(LIBC):
+            part = self._part(address)
+            if part and not os.path.basename(part.file).startswith(LIBC):
                 asked.setdefault(part.file, []).append((address, address - part.bias))
         for file, pairs in asked.items():
             found = _frames(file, [at for _, at in pairs])
