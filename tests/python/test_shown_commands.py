@@ -42,7 +42,8 @@ def commands_of(text: str) -> Iterator[list[str]]:
         pattern = rf"^(?: {{4}}|  ){label}((?:\S*/)?indelible .*)"
         found = re.findall(r"`(indelible [^`]*)`" if line.startswith("|") else pattern, line)
         for part in (part for command in found for part in command.split("&&")):
-            words = shlex.split(part, comments=True)
+            # What a shell does with the output is no part of the command.
+            words = shlex.split(part.partition(" > ")[0], comments=True)
             if Path(words[0]).name == "indelible" and not PLACEHOLDER.search(" ".join(words)):
                 yield words[1:]
 
