@@ -129,6 +129,15 @@ def test_how_often_a_checker_ran_is_told_in_place_of_what_recovery_costs() -> No
         assert (told in shown, "recovery reads" in shown) == (True, False)
 
 
+def test_where_a_checker_saw_only_some_images_that_is_told() -> None:
+    for sampled, told in (
+        (1, "; 1 power cut may leave others, too"),
+        (1_200, "; 1,200 power cuts"),
+    ):
+        assert told in said(checker={"images": 9, "sampled": sampled})
+    assert "others, too" not in said(checker={"images": 9, "sampled": 0})
+
+
 def test_an_energy_that_may_end_is_told_beside_what_is_declared() -> None:
     most = "saved 994 bytes at most, of 2,784 that the design declares to survive"
     assert (most in said(), "energy" in said()) == (True, False)

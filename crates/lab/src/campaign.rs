@@ -93,6 +93,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     what_else(&mut answer, &spec, &resolved, &found, control)?;
     if let (Some(checker), Some(shown)) = (&resolved.checker, first.checker) {
         answer["checker"] = checker.told(shown);
+        answer["checker"]["sampled"] = first.sampled.into();
     }
     answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
     Ok(answer.to_string())

@@ -376,7 +376,7 @@ impl Probe {
                 }
                 Err(text) => self.report(at, None, text, None),
             }
-            if self.stores.is_some() && order == self.campaign.reorders {
+            if tries_every && self.versions.is_none() && order == self.campaign.reorders {
                 self.found.sampled += u64::from(!choices.are_all_made());
             }
             let next = mix(seed ^ (order + 1) << 48);
@@ -386,6 +386,8 @@ impl Probe {
         }
         // These are counted once per power failure, however many images it left.
         self.found.untried += untried;
+        let is_sampled = self.versions.as_ref().is_some_and(Versions::are_many);
+        self.found.sampled += u64::from(is_sampled);
         self.found.saved.short = self.found.saved.short.min(short + 1);
         if let (Some(chosen), Some((order, image))) = (chosen, candidate)
             && let Err(text) = self.keeper.keep(chosen, order, &image, &*self.firmware)

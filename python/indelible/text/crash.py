@@ -87,6 +87,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
     if "checker" in row:
         images = row["checker"]["images"]
         ran = "run on 1 image" if images == 1 else f"run on {images:,} different images"
+        if sampled := row["checker"].get("sampled", 0):
+            ran += f"; {plural(sampled, 'power cut')} may leave others, too"
         lines.append(paragraph("checker", ran, width))
     if row["durability"] == "asynchronous" and "acknowledged" in row:
         lines.append(paragraph("announced", _announced(row), width))

@@ -94,3 +94,21 @@ commit";
         assert_eq!(told, ["memory has the stores up to line 11"], "{design}");
     }
 }
+
+/// Of five lines that may each be there or not there are more images than are made.
+#[test]
+fn where_not_every_image_is_tried_that_is_counted() {
+    let stores = |lines: u64| {
+        let each = (0..lines).map(|line| format!("store {} 1\n", 0x10000 + 64 * line));
+        format!("region 0x10000 4096\nmeasured\n{}mark done", each.collect::<String>())
+    };
+    let sampled = |design: &str, lines| {
+        let line = format!("{design} replay check=/bin/true");
+        Bench::new("").answer(&line, &stores(lines))["checker"]["sampled"].as_u64()
+    };
+    assert_eq!(sampled("undo@x86", 4), Some(0));
+    assert!(sampled("undo@x86", 5) > Some(0));
+    assert_eq!(sampled("undo@hops", 1), Some(0));
+    assert!(sampled("undo@hops", 9) > Some(0));
+    assert_eq!(sampled("undo@eadr", 9), Some(0));
+}

@@ -42,7 +42,8 @@ pub struct Crashes {
     pub kept: Vec<Remains>,
     /// Images that were checked, if the order of stores was.
     pub images: u64,
-    /// Power failures that may leave more images than were checked.
+    /// Power failures that may leave more images than were checked, if the order of stores was
+    /// checked or the workload has a checker.
     pub sampled: u64,
     /// Whether the image that was asked about was allowed, if the order of stores was checked.
     pub allowed: bool,

@@ -46,6 +46,11 @@ struct Flushed {
 }
 
 impl History {
+    /// What memory may hold of the line: this many versions.
+    fn ways(&self) -> u64 {
+        self.open.len() as u64 + 1
+    }
+
     /// Forgets every second version that no fence waits for; the newest stays.
     fn thin(&mut self, awaited: &[u64]) {
         let newest = self.next - 1;
@@ -123,14 +128,23 @@ impl Versions {
         true
     }
 
+    /// How many images there could be.
+    fn combinations(&self) -> u64 {
+        self.lines.values().fold(1, |all: u64, line| all.saturating_mul(line.ways()))
+    }
+
+    /// Whether there could be more images than are made.
+    pub fn are_many(&self) -> bool {
+        self.combinations() > IMAGES
+    }
+
     /// Makes one of the images that there could be, by its number from 1 on, and returns whether
     /// there is one of that number. If there are few combinations of versions, each has a number.
     /// Otherwise the images hold everything, nothing, everything but one line, nothing but one
     /// line, and what chance gives.
     pub fn lay(&self, number: u64, seed: u64, image: &mut Image<'_>) -> bool {
         let open: Vec<_> = self.lines.iter().filter(|(_, line)| !line.open.is_empty()).collect();
-        let ways = |history: &History| history.open.len() as u64 + 1;
-        let all = open.iter().fold(1, |all: u64, (_, line)| all.saturating_mul(ways(line)));
+        let all = self.combinations();
         if open.is_empty() || number > all.min(IMAGES) {
             return false;
         }
@@ -138,7 +152,7 @@ impl Versions {
         let alone = drawn(u64::from(u32::MAX), open.len() as u64);
         let mut rest = number - 1;
         for (index, (line, history)) in (0..).zip(open) {
-            let (ways, is_alone) = (ways(history), index == alone);
+            let (ways, is_alone) = (history.ways(), index == alone);
             let newest = ways - 1;
             let way = if all <= IMAGES {
                 let way = rest % ways;
