@@ -53,15 +53,19 @@ fn a_checker_that_says_much_or_leaves_somebody_behind_is_not_waited_for() {
 }
 
 /// Only a checker that refuses nothing is suspected of not looking: this one takes garbage for a
-/// flag that it does not know.
+/// flag that it does not know. One that takes garbage for memory of which nothing was said yet is
+/// asked about memory of which all was said.
 #[test]
 fn a_checker_that_accepts_garbage_looks_if_it_refuses_anything_else() {
-    let lenient = VERIFY.replace(r#"[ "$flag" = 0 ] || [ "$flag" = 1 ]"#, "true");
+    let known = r#"[ "$flag" = 0 ] || [ "$flag" = 1 ]"#;
+    let lenient = VERIFY.replace(known, "true").replace(r#""$flag" != 1"#, r#""$flag" = 0"#);
+    let fresh = VERIFY.replace(known, &format!(r#"{known} || [ -z "$INDELIBLE_MARK" ]"#));
     let (good, bad) = (GOOD.to_owned(), without(5));
     for (script, trace, left_out, accepts_all) in [
         ("exit 0", &good, "", true),
         ("exit 0", &bad, "leave_out=all", true),
         (VERIFY, &good, "", false),
+        (&fresh, &good, "", false),
         (&lenient, &good, "", true),
         (&lenient, &bad, "", false),
         // What it refuses is a trace without a flush.

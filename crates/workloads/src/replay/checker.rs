@@ -73,8 +73,8 @@ impl Examined {
             seen: RefCell::default(),
         };
         // The final memory of several threads depends on their order, unless that was recorded.
+        let all: Vec<u64> = examined.marks.iter().map(|marks| marks.len() as u64).collect();
         if trace.threads.len() == 1 || trace.is_interleaved {
-            let all: Vec<u64> = examined.marks.iter().map(|marks| marks.len() as u64).collect();
             examined.examine(&left, &all).map_err(|text| {
                 let name = examiner.name();
                 Stop::NotAccepted(format!(
@@ -83,11 +83,12 @@ impl Examined {
             })?;
         }
         let garbage: Vec<LineData> = examined.lines.iter().map(|&line| garbage(line)).collect();
-        let none = vec![0; trace.threads.len()];
+        // Of a program that has promised nothing yet, garbage may be taken for a pool that is still
+        // to be made: it is shown as what the whole trace leaves.
         // Without lines there is no garbage to show, and a cancelled examiner accepts everything.
         let is_shown = !garbage.is_empty();
         examined.accepts_garbage =
-            is_shown && examined.examine(&garbage, &none).is_ok() && !examined.is_cancelled();
+            is_shown && examined.examine(&garbage, &all).is_ok() && !examined.is_cancelled();
         Ok(examined)
     }
 
