@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use model::checker::{Listed, NamedStore};
 use model::crash::{Crashes, Recovery};
 use model::engine::Control;
 use model::image::Cut;
@@ -198,5 +199,20 @@ fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
         "address": violation.word.map(|word| format!("{:#x}", word.address())),
         "files": violation.files,
         "history": violation.history,
+        "there": violation.account.as_ref().map(|account| listed(&account.there)),
+        "missing": violation.account.as_ref().map(|account| listed(&account.missing)),
     })
+}
+
+/// Stores of a trace, of many only some, and how many there are.
+fn listed(of: &Listed) -> Value {
+    let store = |store: &NamedStore| {
+        json!({
+            "line": store.place,
+            "source": store.source,
+            "address": format!("{:#x}", store.word.address()),
+            "thread": store.thread,
+        })
+    };
+    json!({ "stores": of.stores.iter().map(store).collect::<Vec<_>>(), "total": of.total })
 }

@@ -117,6 +117,7 @@ pub fn violation(text: String) -> Violation {
         nested_order: 0,
         text,
         files,
+        account: None,
         word: None,
         history,
     }

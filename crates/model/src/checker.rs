@@ -30,11 +30,21 @@ pub trait Checker {
 pub struct Reached {
     /// How many times the program of each core told the world how far it has come.
     marks: Vec<u64>,
-    /// Whether stores are durable when they are visible.
-    is_durable: bool,
+    durable: Durable,
     words: WordMap<Extent>,
     /// The words that each core's next fence makes durable, with the number of their stores.
     flushed: PerCore<Vec<(Word, u64)>>,
+}
+
+/// When a store is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// When it is visible.
+    Visible,
+    /// When its line was flushed behind it, and a fence of the core that flushed it is done.
+    Flushed,
+    /// When the hardware has it so.
+    Otherwise,
 }
 
 /// How many stores a word of persistent memory has had.
@@ -47,12 +57,11 @@ pub struct Extent {
 }
 
 impl Reached {
-    /// Where the programs of a machine with `cores` cores begin. With `is_durable`, stores are
-    /// durable when they are visible.
-    pub fn new(cores: u8, is_durable: bool) -> Reached {
+    /// Where the programs of a machine with `cores` cores begin.
+    pub fn new(cores: u8, durable: Durable) -> Reached {
         Reached {
             marks: vec![0; usize::from(cores)],
-            is_durable,
+            durable,
             words: WordMap::default(),
             flushed: PerCore::new(cores, |_| Vec::new()),
         }
@@ -68,6 +77,19 @@ impl Reached {
         self.words.get(&word).copied().unwrap_or_default()
     }
 
+    /// Whether a store is durable behind a flush and a fence, and need not be before.
+    pub fn needs_flushes(&self) -> bool {
+        self.durable == Durable::Flushed
+    }
+
+    /// Returns the core whose next fence makes durable what a word held after so many stores, if
+    /// one does.
+    pub fn flushed_by(&self, word: Word, stores: u64) -> Option<CoreId> {
+        let covers = |(flushed, until): &(Word, u64)| *flushed == word && stores <= *until;
+        let mut cores = self.flushed.iter();
+        cores.find(|(_, words)| words.iter().any(covers)).map(|(core, _)| core)
+    }
+
     /// Notes a mark.
     pub fn marked(&mut self, core: CoreId) {
         self.marks[usize::from(core.0)] += 1;
@@ -78,7 +100,7 @@ impl Reached {
     pub fn stored(&mut self, word: Word, combining: bool) {
         let extent = self.words.entry(word).or_default();
         extent.stores += 1;
-        if self.is_durable && !combining {
+        if self.durable == Durable::Visible && !combining {
             extent.durable = extent.stores;
         }
     }
@@ -121,12 +143,45 @@ pub struct Refusal {
     pub text: String,
     /// The files in which the image is kept, if the user wants that.
     pub files: Vec<String>,
+    /// Which of the program's stores the image has, if that is known.
+    pub account: Option<Box<Account>>,
 }
 
 impl From<String> for Refusal {
     fn from(text: String) -> Refusal {
-        Refusal { text, files: Vec::new() }
+        Refusal { text, files: Vec::new(), account: None }
     }
+}
+
+/// Which of a program's stores an image has, as far as that can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Those that are there, of each word the newest.
+    pub there: Listed,
+    /// Those that the program has made, and that are not there, or only in part.
+    pub missing: Listed,
+}
+
+/// Stores of a program; of many only some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// These are listed, in the order of their places.
+    pub stores: Vec<NamedStore>,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// A store, by its place in a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedStore {
+    /// The place in the trace's file.
+    pub place: u64,
+    /// The place in the program, if the file says so.
+    pub source: Option<String>,
+    /// The first of its words that is there, or missing.
+    pub word: Word,
+    /// The thread that made it.
+    pub thread: u64,
 }
 
 /// A program of the user's that is shown memory.
@@ -170,11 +225,13 @@ mod tests {
 
     #[test]
     fn a_fence_makes_durable_what_its_core_flushed_before_it() {
-        let mut reached = Reached::new(2, false);
+        let mut reached = Reached::new(2, Durable::Flushed);
         for word in [Word(1), Word(1), Word(2), Word(9)] {
             reached.stored(word, false);
         }
         reached.flush(A, Word(1).line());
+        let by = |stores| reached.flushed_by(Word(1), stores);
+        assert_eq!((by(2), by(3)), (Some(A), None));
         reached.stored(Word(1), false);
         reached.fenced(B);
         assert_eq!(reached.extent(Word(1)), Extent { stores: 3, durable: 0 });
@@ -183,11 +240,12 @@ mod tests {
         assert_eq!(reached.extent(Word(2)), Extent { stores: 1, durable: 1 });
         assert_eq!(reached.extent(Word(9)), Extent { stores: 1, durable: 0 });
         assert_eq!(reached.extent(Word(3)), Extent::default());
+        assert_eq!(reached.flushed_by(Word(1), 2), None, "it is durable");
     }
 
     #[test]
     fn what_survives_is_durable_when_it_is_visible_but_not_in_write_combining_buffers() {
-        let mut reached = Reached::new(1, true);
+        let mut reached = Reached::new(1, Durable::Visible);
         reached.stored(Word(1), false);
         reached.stored(Word(1), true);
         assert_eq!(reached.extent(Word(1)), Extent { stores: 2, durable: 1 });

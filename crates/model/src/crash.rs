@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::checker::{Checker, Reached, Refusal};
+use crate::checker::{Checker, Durable, Reached, Refusal};
 use crate::config::Domain;
 use crate::contents::{Contents, View};
 use crate::design::{FenceKind, Model};
@@ -179,8 +179,13 @@ impl Probe {
             _ => None,
         };
         let survives = firmware.shape().every_cache_survives() || model == Some(Model::Visible);
+        let durable = match at_fences {
+            _ if survives => Durable::Visible,
+            Some(true) => Durable::Flushed,
+            _ => Durable::Otherwise,
+        };
         Probe {
-            reached: Reached::new(cores, survives),
+            reached: Reached::new(cores, durable),
             awaits: (workload.checker().is_some() && model == Some(Model::Epoch))
                 .then(|| PerCore::new(cores, |_| false)),
             inspected: Vec::new(),
@@ -548,7 +553,7 @@ impl Probe {
         if self.is_done() {
             return;
         }
-        let Refusal { text, files } = why.into();
+        let Refusal { text, files, account } = why.into();
         let history = word.map(|word| match &self.stores {
             Some(stores) => stores.order.history(word),
             None => self.oracle.history(word),
@@ -563,6 +568,7 @@ impl Probe {
             nested_order: again.map_or(0, |again| again.order),
             text,
             files,
+            account,
             word,
             history,
         });

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::checker::Account;
 use crate::contents::Contents;
 use crate::design::Durability;
 use crate::device::Write;
@@ -58,6 +59,8 @@ pub struct Violation {
     pub text: String,
     /// The files in which the image is kept, if the user's checker keeps it.
     pub files: Vec<String>,
+    /// Which of the program's stores the image has, if the user's checker was shown it.
+    pub account: Option<Box<Account>>,
     /// The word that is wrong, if it is one.
     pub word: Option<Word>,
     /// What the transactions that touched the word did, oldest first.

@@ -32,10 +32,12 @@ use model::workload::{
 
 mod checker;
 mod history;
+mod missing;
 mod persists;
 mod pmemcheck;
 mod recording;
 mod text;
+mod told;
 mod trace;
 
 use crate::choices::LockGrain;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,9 @@ NOTHING_CHECKED = (
 
 #: The explanation of the lines of a violation that a checker found.
 LINES_OF_TRACE = "of the trace; those of the program are in brackets"
+
+#: How that is said in the text of such a violation.
+STORES = re.compile("; memory (has|does not have) ")
 
 #: The advice on such a violation if a program's own stores were recorded.
 ASK_THE_PROGRAM = "; with --check COMMAND the program's own recovery judges what is left"
@@ -105,7 +109,7 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines += ["", _mutants(row, width), ""]
     if "left_out" in row:
         lines += ["", _left_out(row, width), ""]
-    if any("; memory has the store" in violation["text"] for violation in violations):
+    if any(STORES.search(violation["text"]) for violation in violations):
         lines.append(paragraph("lines", LINES_OF_TRACE, width))
     blind = row.get("checker", {}).get("accepts_all", False)
     for note in [*(row.get("notes") or []), *([ACCEPTS_ALL] if blind else [])]:

@@ -171,7 +171,7 @@ fn what_is_there_and_what_is_not_is_told_and_the_image_kept() {
     assert_eq!(
         first["text"],
         "the checker ended with exit code 1: valid, and not whole; memory has the store of line 7, \
-         and not that of line 4"
+         and not that of line 4, never flushed"
     );
     assert_eq!(first["files"].as_array().map(Vec::len), Some(1), "a file for each region");
     let image = fs::read(first["files"][0].as_str().expect("a name")).expect("an image");
@@ -272,7 +272,8 @@ fn a_store_log_has_its_markers_as_marks() {
     );
     let texts = bench.texts("undo@x86 replay", trace);
     assert!(texts.iter().all(|text| text.contains("exit code 4")), "{texts:?}");
-    assert!(texts[0].ends_with("no store can be told to be there"), "{texts:?}");
+    let lost = "memory does not have the store of operation 6, never flushed";
+    assert!(texts[0].ends_with(lost), "{texts:?}");
     // Where stores come from is told, if the log says it.
     let stacks = trace.replace(
         "STORE;0x4000000;0x2;0x8",
@@ -282,7 +283,7 @@ fn a_store_log_has_its_markers_as_marks() {
     let texts = Bench::new(r#"[ "$(od -An -v -tu8 -j 128 -N 8 "$1" | tr -d ' ')" = 1 ]"#)
         .texts("undo@x86 replay", &stacks);
     let expect = "memory has the store of operation 7 (publish (pool.c:8)), and not that of \
-                  operation 6 (fill (pool.c:7) < main (pool.c:9))";
+                  operation 6 (fill (pool.c:7) < main (pool.c:9)), never flushed";
     assert!(texts.iter().any(|text| text.ends_with(expect)), "{texts:?}");
     let flushed = trace.replace("0x2;0x8|", "0x2;0x8|FLUSH;0x4000000;0x40|");
     assert_eq!(bench.texts("undo@x86 replay", &flushed), [""; 0]);

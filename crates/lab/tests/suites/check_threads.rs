@@ -50,7 +50,8 @@ fn threads_go_on_in_the_order_that_was_recorded() {
 #[test]
 fn what_another_thread_has_flushed_is_not_durable_before_that_ones_fence() {
     let texts = Bench::new(VERIFY).texts("undo@x86 replay", &trace(true, false));
-    let expect = "memory has the store of line 11, and not that of line 7";
+    let expect = "memory has the store of line 11, and not that of line 7, flushed in line 8 with \
+                  no fence of that thread since";
     assert!(texts[0].ends_with(expect), "{texts:?}");
     // Epochs order stores between threads, too.
     assert_eq!(Bench::new(VERIFY).texts("undo@hops replay", &trace(true, false)), [""; 0]);

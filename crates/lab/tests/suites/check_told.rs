@@ -1,7 +1,9 @@
 //! Which of a program's stores memory has, as a campaign with a checker tells: also where a word
 //! holds a value that it held before.
 
-use crate::check::Bench;
+use serde_json::{Value, json};
+
+use crate::check::{Bench, GOOD, VERIFY as WHOLE};
 
 /// A journal: while it is valid, its two lines may differ.
 const JOURNAL: &str = "\
@@ -31,7 +33,7 @@ fn told(verify: &str, line: &str, trace: &str) -> Vec<String> {
 
 #[test]
 fn a_flag_that_is_cleared_again_is_told_of_as_the_newer_store() {
-    let expect = "memory has the store of line 10, and not that of line 8";
+    let expect = "memory has the store of line 10, and not that of line 8, never flushed";
     let of = |trace: &str| told(VERIFY, "undo@x86 replay", trace);
     assert_eq!(of(JOURNAL), [expect]);
     assert_eq!(of(&JOURNAL.replace("0x10000 0", "0x10000 2")), [expect]);
@@ -39,7 +41,8 @@ fn a_flag_that_is_cleared_again_is_told_of_as_the_newer_store() {
     assert_eq!(of(&JOURNAL.replace("store 0x10000", "ntstore 0x10000")), [expect]);
     // Without the first fence the flag may also be the one that is missing.
     let unordered = of(&JOURNAL.replacen("fence", "", 1));
-    let early = "memory has the store of line 6, and not that of line 3";
+    let early = "memory has the store of line 6, and not that of line 3, flushed in line 4 with no \
+                 fence since";
     assert!(unordered.iter().any(|text| text == early), "{unordered:?}");
 }
 
@@ -93,6 +96,47 @@ commit";
         let told = told(VERIFY, &format!("{design} replay"), trace);
         assert_eq!(told, ["memory has the stores up to line 11"], "{design}");
     }
+}
+
+/// A checker that wants two words of two lines to be alike.
+const ALIKE: &str = r#"
+    word() { od -An -v -tu4 -j "$2" -N 4 "$1" | tr -d ' '; }
+    [ "$(word "$1" 60)" = "$(word "$1" 64)" ]"#;
+
+#[test]
+fn of_one_store_to_two_lines_the_part_that_is_missing_is_told() {
+    let trace = "\
+region 0x10000 128
+measured
+bytes 0x1003c 0700000007000000 # tear.c:3
+flush 0x10000
+flush 0x10040
+fence";
+    let part = "memory has only a part of the store of line 3 (tear.c:3)";
+    let told = told(ALIKE, "undo@x86 replay", trace);
+    assert!(told.contains(&format!("{part}, in the middle of which the power failed")), "{told:?}");
+    let unfenced = format!("{part}, flushed in line 4 with no fence since");
+    assert!(told.contains(&unfenced), "{told:?}");
+    assert!(told.iter().all(|text| text.starts_with(part)), "{told:?}");
+}
+
+/// A mark that stands before the fence promises too much.
+#[test]
+fn a_promise_that_is_broken_is_told_with_the_store_that_is_missing() {
+    let (before, mark) = GOOD.rsplit_once("fence\n").expect("a fence");
+    let early = format!("{before}{mark}\n    fence");
+    let found = Bench::new(WHOLE).answer("undo@x86 replay", &early);
+    let of = |found: &Value| found["text"].as_str().unwrap_or_default().to_owned();
+    let all: Vec<Value> = found["violations"].as_array().expect("a list").clone();
+    let said = all.iter().find(|found| of(found).contains("said to be written")).expect("it is");
+    let expect = "memory has the stores up to line 4, and not that of line 8, flushed in line 9 \
+                  with no fence since";
+    assert!(of(said).ends_with(expect), "{said}");
+    let store =
+        |line, address| json!({ "line": line, "source": null, "address": address, "thread": 0 });
+    let there = json!([store(3, "0x1080"), store(4, "0x10c0")]);
+    assert_eq!(said["there"], json!({ "stores": there, "total": 2 }));
+    assert_eq!(said["missing"], json!({ "stores": [store(8, "0x1000")], "total": 1 }));
 }
 
 /// Of five lines that may each be there or not there are more images than are made.

@@ -12,7 +12,8 @@ use model::units::{CoreId, LINE_BYTES, Line, LineData, Word};
 use model::workload::{Pm, Step, Stop};
 
 use super::Replay;
-use super::history::{History, Told};
+use super::history::History;
+use super::told::Told;
 use super::trace::Op;
 use crate::rng::mix;
 
@@ -68,7 +69,7 @@ impl Examined {
             lines,
             changing: lines_of(history.stored()),
             marks: trace.threads.iter().map(|thread| thread.marks.clone()).collect(),
-            told: history.told(trace),
+            told: Told::new(history, trace),
             accepts_garbage: false,
             seen: RefCell::default(),
         };
@@ -122,13 +123,14 @@ impl Examined {
     fn judge(&self, image: &Image<'_>, reached: &Reached, held: &[u64]) -> Result<(), Refusal> {
         let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
         let Err(mut text) = self.examine(&lines, reached.marks()) else { return Ok(()) };
-        text = format!("{text}; {}", self.told.of(|word| image.word(word), reached, held));
+        let (told, account) = self.told.of(|word| image.word(word), reached, held);
+        text = format!("{text}; {told}");
         let files = self.examiner.keep(&self.pieces(&lines), self.shown().images + 1);
         let files = files.unwrap_or_else(|why| {
             text += &format!("; it is not kept: {why}");
             Vec::new()
         });
-        Err(Refusal { text, files })
+        Err(Refusal { text, files, account: Some(Box::new(account)) })
     }
 }
 
