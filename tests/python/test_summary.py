@@ -490,17 +490,30 @@ def test_the_front_is_of_designs_that_are_safe(fake: ModuleType) -> None:
     assert [*zip(*line.get_data(), strict=True)] == [pytest.approx(corner) for corner in corners]
 
 
+def test_a_design_that_writes_nothing_is_on_the_front(fake: ModuleType) -> None:
+    measured = MEASURED | {"hops": dict.fromkeys(("hash", "btree"), (150.0, 290.0, 0.0, 9.0, 2.0))}
+    for designs, scale in ((["undo@x86", "redo@x86", "hops"], "linear"), (DESIGNS, "log")):
+        axes, names = drawn(compared(designs, measured))
+        assert (axes.get_yscale(), "hops†" in names) == (scale, True)
+        # It is the fastest, too, so that nothing else is on the front.
+        hops = pytest.approx((math.sqrt(1.5 * 15), axes.get_ylim()[0]))
+        (line,) = (line for line in axes.get_lines() if line.get_label() == summary_plot.FRONT)
+        assert [*zip(*line.get_data(), strict=True)][1:-1] == [hops]
+        assert [tuple(points.get_offsets()[0]) for points in axes.collections].count(hops) == 1
+        is_told = axes.get_title(loc="left").endswith("; PM writes of 0 at the edge: hops")
+        assert is_told == (scale == "log")
+
+
 def test_panels_are_of_numbers_of_cores_and_say_what_has_no_place(fake: ModuleType) -> None:
     answer = compared(cores=[1, 8])
     for (design, _, cores, _), run in answer.runs.items():
         if (design, cores) == ("hops", 8):
-            run.data["pm_writes"]["wpq_bytes"] = 0
+            run.data["throughput_tx_per_s"] = None
     drawing = summary_plot.figure(answer)
     titles = [axes.get_title(loc="left") for axes in drawing.axes]
     assert titles == [
         "machine silo, 1 core, seed 1, geometric means over hash, btree",
-        "machine silo, 8 cores, seed 1, geometric means over hash, btree;"
-        " 0 or without a value: hops",
+        "machine silo, 8 cores, seed 1, geometric means over hash, btree; without a value: hops",
     ]
     # What differs much is on a logarithmic axis.
     assert [axes.get_xscale() for axes in drawing.axes] == ["log", "log"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,9 @@ NAMED_WORKLOADS = 6
 #: The room around the points for their names, as a part of the points' range.
 MARGIN = 0.12
 
+#: The room of a logarithmic axis below its least value, as a factor, at whose end a 0 is drawn.
+BELOW = 2
+
 #: Half of a marker, and the width of the front, in points.
 MARKER, LINE = 3, 1.0
 
@@ -74,9 +77,29 @@ def figure(answer: Comparison) -> Figure:
 
 
 def _points(answer: Comparison, cores: int | None) -> dict[str, Point]:
-    """Return the points of the designs whose numbers are known and not 0."""
+    """Return the points of the designs whose numbers are known."""
     places = {row["design"]: (row[ACROSS], row[UP]) for row in rows_of(answer, cores)}
-    return {design: place for design, place in places.items() if all(place)}
+    return {design: place for design, place in places.items() if None not in place}
+
+
+def _edges(answer: Comparison) -> list[float | None]:
+    """Return where a 0 is drawn on each axis, if that is logarithmic; None if it is linear.
+
+    The axes of all panels are alike. Values that differ much are on a logarithmic axis.
+    """
+    every = [point for cores in answer.cores for point in _points(answer, cores).values()]
+    found: list[float | None] = []
+    for values in zip(*every, strict=True):
+        there = [value for value in values if value]
+        is_wide = bool(there) and max(there) >= DECADE * min(there)
+        found.append(min(there) / BELOW if is_wide else None)
+    return found
+
+
+def _drawn(points: Mapping[str, Point], edges: Sequence[float | None]) -> dict[str, Point]:
+    """Return where the points are drawn."""
+    across, up = edges
+    return {design: (x or across or 0.0, y or up or 0.0) for design, (x, y) in points.items()}
 
 
 def _widths(answer: Comparison, cores: int | None) -> dict[str, float]:
@@ -95,13 +118,13 @@ def front(answer: Comparison, points: Mapping[str, Point]) -> list[Point]:
 
 
 def _panel(axes: Axes, answer: Comparison, cores: int | None) -> None:
-    points = _points(answer, cores)
-    widths = _widths(answer, cores)
+    edges = _edges(answer)
+    known = _points(answer, cores)
+    points, widths = _drawn(known, edges), _widths(answer, cores)
     for index, design in enumerate(answer.designs):
         if design in points:
             _draw(axes, answer, index, points[design], widths[design])
-    every = [point for count in answer.cores for point in _points(answer, count).values()]
-    _make_room(axes, every)
+    _make_room(axes, edges, [*known.values()])
     if corners := front(answer, points):
         limits = axes.axis()
         look = {"color": "0.3", "linewidth": LINE, "zorder": 0.8, "label": FRONT}
@@ -111,41 +134,43 @@ def _panel(axes: Axes, answer: Comparison, cores: int | None) -> None:
     axes.set_axisbelow(True)
     axes.set_xlabel(f"{_said(answer, ACROSS)} {_better(ACROSS)}")
     axes.set_ylabel(f"{_said(answer, UP)}\n{_better(UP)}")
-    entitle(axes, _title(answer, cores, points))
+    entitle(axes, _title(answer, cores))
 
 
 def _draw(axes: Axes, answer: Comparison, index: int, point: Point, width: float) -> None:
     """Draw a design as the other figures do: without a fill if it is not crash-safe."""
     colour, size = COLOURS[index % len(COLOURS)], (2 * MARKER) ** 2
+    # What lies at the end of an axis is drawn whole.
+    whole = {"clip_on": False, "zorder": 3}
     if width:
         look = {"fmt": "none", "ecolor": "0.5", "zorder": 0.7, **INTERVAL_LOOK}
         axes.errorbar(*point, xerr=width, **look)
     if answer.is_safe(design := answer.designs[index]):
-        axes.scatter(*point, s=size, facecolor=colour, edgecolor="black", linewidth=0.5)
+        look = {"facecolor": colour, "edgecolor": "black", "linewidth": 0.5}
+        axes.scatter(*point, s=size, **look, **whole)
     elif answer.durability.get(design) == "none":
-        axes.scatter(*point, s=size, facecolor="white", edgecolor="0.5", label=BOUND)
+        axes.scatter(*point, s=size, facecolor="white", edgecolor="0.5", label=BOUND, **whole)
     else:
-        axes.scatter(*point, s=size, facecolor="white", edgecolor=colour, linewidth=0.8)
-        axes.scatter(*point, s=2 * size, marker="x", color=colour, linewidth=1, label=UNSAFE)
+        look = {"color": colour, "linewidth": 1, "label": UNSAFE}
+        hollow = {"facecolor": "white", "edgecolor": colour, "linewidth": 0.8}
+        axes.scatter(*point, s=size, **hollow, **whole)
+        axes.scatter(*point, s=2 * size, marker="x", **look, **whole)
 
 
-def _make_room(axes: Axes, every: Sequence[Point]) -> None:
-    """Leave room for names, and make an axis logarithmic if its values differ much.
-
-    `every` has the points of all panels, so that their axes are alike. No value is 0.
-    """
+def _make_room(axes: Axes, edges: Sequence[float | None], points: Sequence[Point]) -> None:
+    """Leave room for names, and give each axis its scale; a 0 lies at the axis's end."""
     from matplotlib.ticker import StrMethodFormatter
 
     axes.margins(MARGIN)
-    is_wide = [max(values) >= DECADE * min(values) for values in zip(*every, strict=True)]
-    for name, wide in zip("xy", is_wide, strict=False):
-        if wide:
+    for index, (name, edge) in enumerate(zip("xy", edges, strict=True)):
+        if edge is not None:
             axes.set(**{f"{name}scale": "log"})
         axes.autoscale_view()
-        if wide:
+        has_zero = any(not point[index] for point in points)
+        if has_zero or (edge is None and getattr(axes, f"get_{name}lim")()[0] < 0):
+            axes.set(**{f"{name}lim": (edge or 0, None)})
+        if edge is not None:
             number_decades(getattr(axes, f"{name}axis"), StrMethodFormatter("{x:g}"))
-        elif getattr(axes, f"get_{name}lim")()[0] < 0:
-            axes.set(**{f"{name}lim": (0, None)})
 
 
 def _stairs(axes: Axes, corners: Sequence[Point]) -> list[Point]:
@@ -166,14 +191,25 @@ def _better(key: str) -> str:
     return f"({METRICS[RATIOS[key]].better})"
 
 
-def _title(answer: Comparison, cores: int | None, points: Iterable[str]) -> str:
+def _title(answer: Comparison, cores: int | None) -> str:
     where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
     count, seeds = len(answer.workloads), answer.seeds_shown
     named = ", ".join(answer.workloads) if count <= NAMED_WORKLOADS else f"{count} workloads"
     sure = ", 95 % intervals" if len(seeds) > 1 else ""
-    absent = [design for design in answer.designs if design not in {*points}]
-    left_out = f"; 0 or without a value: {', '.join(absent)}" if absent else ""
-    return f"{where}, {text.seeds_said(seeds)}, {over(named, answer)}{sure}{left_out}"
+    title = f"{where}, {text.seeds_said(seeds)}, {over(named, answer)}{sure}"
+    return "; ".join([title, *_apart(answer, cores)])
+
+
+def _apart(answer: Comparison, cores: int | None) -> Iterator[str]:
+    """Return which designs are drawn where their value is not, and which are not drawn."""
+    points = _points(answer, cores)
+    for index, edge in enumerate(_edges(answer)):
+        zeros = [answer.labels[design] for design, point in points.items() if not point[index]]
+        if edge is not None and zeros:
+            what = METRICS[RATIOS[(ACROSS, UP)[index]]].title
+            yield f"{what} of 0 at the edge: {', '.join(zeros)}"
+    if absent := [answer.labels[design] for design in answer.designs if design not in points]:
+        yield f"without a value: {', '.join(absent)}"
 
 
 def _name(axes: Axes, answer: Comparison, cores: int | None) -> None:
@@ -181,7 +217,7 @@ def _name(axes: Axes, answer: Comparison, cores: int | None) -> None:
     require()
     import textalloc
 
-    points, widths = _points(answer, cores), _widths(answer, cores)
+    points, widths = _drawn(_points(answer, cores), _edges(answer)), _widths(answer, cores)
     if not points:
         return
     corners = front(answer, points)
