@@ -39,10 +39,13 @@ def mean_of_seeds(values: Iterable[float | None]) -> float | None:
 def mean_ratio_of_seeds(ratios: Iterable[float | None]) -> float | None:
     """Return the geometric mean of one ratio with several seeds, or None if one is missing.
 
-    A single seed's ratio is returned to the last digit.
+    There is none either if the ratio is 0 with some of the seeds: one draw would decide that the
+    mean is 0. A single seed's ratio is returned to the last digit.
     """
     found = [*ratios]
-    return found[0] if len(found) == 1 else geometric_mean(found)
+    if len(found) == 1:
+        return found[0]
+    return None if 0 in found and any(found) else geometric_mean(found)
 
 
 def log_half_width(ratios: Iterable[float | None]) -> float | None:

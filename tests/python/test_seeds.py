@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -133,6 +134,54 @@ def test_what_is_zero_with_every_seed_is_zero() -> None:
     assert answer.ratio(("silo", "hash", 8)) == 0.0
     assert answer.gmean("silo", 8) == 0.0
     assert "~" not in str(answer)
+
+
+def test_what_is_zero_with_some_seeds_has_no_mean() -> None:
+    # One draw would decide that a mean of ratios is 0.
+    answer = compared({**SPEEDS, ("silo", "hash"): (150.0, 0.0, 520.0)})
+    assert answer.ratio(("silo", "hash", 8)) is None
+    assert answer.gmean("silo", 8) is None
+    shown = " ".join(comparison_text.comparison(answer, 80).split())
+    assert (
+        "- Throughput of 0 with some seeds, so that the ratios have no geometric mean: silo on"
+        " hash, 8 cores (with 1 of 3 seeds, on average 223 tx/s)"
+    ) in shown
+    assert "choose --normalize" not in shown
+    assert means.mean_ratio_of_seeds([0.0, None]) is None
+
+
+def test_a_base_that_is_zero_with_some_seeds_is_named() -> None:
+    for speeds, told in (((100.0, 0.0, 400.0), " with some seeds"), ((0.0, 0.0, 0.0), "")):
+        answer = compared({**SPEEDS, ("undo@x86", "hash"): speeds})
+        assert answer.ratio(("silo", "hash", 8)) is None
+        shown = comparison_text.comparison(answer, 80)
+        assert f"- undo@x86 is 0 there{told}: choose --normalize" in shown
+        assert "no geometric mean" not in shown
+
+
+def test_zeros_of_some_seeds_are_told_in_summaries_sweeps_and_causes(fake: ModuleType) -> None:
+    def with_a_zero(answer: Any, design: str, seed: int = 2) -> Any:  # noqa: ANN401
+        for cell, run in answer.runs.items():
+            if design in cell and cell[-1] == seed:
+                run.data["pm_writes"]["wpq_bytes"] = 0
+        return answer
+
+    asked = {"seeds": 3, "metric": "pm-writes"}
+    of_seeds = "PM writes of 0 with some seeds, so that the ratios have no geometric mean: "
+    pair = ["undo@x86", "silo"]
+    compared = indelible.compare(pair, "hash", crash=False, **asked)
+    shown = " ".join(with_a_zero(compared, "silo").summary().split())
+    assert f"- {of_seeds}silo on hash, 8 cores (with 1 of 3 seeds, on average " in shown
+    vary = {"undo@x86.entries": [4, 12]}
+    for normalize, told in (
+        ("undo@x86", f"- {of_seeds}silo on hash, undo@x86.entries=4 (with 1 of 3 seeds, "),
+        ("silo", "- silo is 0 there with some seeds: choose --normalize"),
+    ):
+        swept = indelible.sweep(pair, "hash", vary, normalize=normalize, **asked)
+        assert told in " ".join(str(with_a_zero(swept, "silo")).split())
+    why = indelible.why(pair, "hash", **asked)
+    with_a_zero(why.sweep, "silo")
+    assert "- silo is 0 on hash: nothing can be relative to it" in str(why)
 
 
 def test_a_cell_with_a_wide_interval_is_marked() -> None:

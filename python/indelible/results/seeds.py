@@ -135,6 +135,10 @@ class OfSeeds(Shown, ABC):
         value, base = self.value(cell, seed), self.value(self.base(cell), seed)
         return value / base if value is not None and base else None
 
+    def zeros(self, cell: AnyCell) -> int:
+        """Return with how many of the seeds the metric of a cell is 0."""
+        return sum(self.value(cell, seed) == 0 for seed in self.seeds_shown)
+
     def ratio_half_width(self, cell: AnyCell) -> float | None:
         """Return how far the confidence interval of a cell's ratio goes to either side."""
         return half_width(self.ratio(cell, seed) for seed in self.seeds_shown)

@@ -50,7 +50,7 @@ BROKEN_COLUMN = 12
 GAP = "  "
 NARROW_GAP = " "
 
-#: The most points and seeds that are named of runs that could not be made.
+#: The most points and seeds that are named of runs that could not be made, or of cells.
 REFUSED_SHOWN = 3
 
 DURABILITY_NOTES = {
@@ -367,6 +367,25 @@ def few_notes(answer: OfSeeds) -> list[Note]:
         return []
     of = f"the {metric.title} of {plural(fewest, 'transaction')}, fewer than {metric.least:,}"
     return [("!", f"{of}, is the slowest: raise --txs")]
+
+
+def zeros_notes(answer: OfSeeds) -> list[Note]:
+    """Return the note on cells that are 0 with some of the seeds, whose ratios have no mean."""
+    metric, seeds, found = METRICS[answer.metric], answer.seeds_shown, []
+    for cell in answer.cells():
+        if 0 < answer.zeros(cell) < len(seeds) and not answer.zeros(answer.base(cell)):
+            own = answer.own(cell)
+            point = "".join(f", {key}={value}" for key, value in own.get("point", {}).items())
+            mean = answer.value(cell)
+            each = "" if mean is None else f", on average {quantity(mean, metric.unit)}"
+            with_ = f"with {answer.zeros(cell)} of {len(seeds)} seeds{each}"
+            found.append(f"{_cell_said(answer, own)}{point} ({with_})")
+    if not found:
+        return []
+    more = f"; and {len(found) - REFUSED_SHOWN} more" if found[REFUSED_SHOWN:] else ""
+    said = f"{'; '.join(found[:REFUSED_SHOWN])}{more}"
+    what = f"{metric.title} of 0 with some seeds, so that the ratios have no geometric mean"
+    return [(BLANK, f"{what}: {said}")]
 
 
 def kept_notes(taken: Taken | None, width: int) -> list[str]:

@@ -305,7 +305,7 @@ def _zero_notes(answer: Causes) -> list[Note]:
     """Return the notes on designs whose value is 0, to which nothing can be relative."""
     of = answer.as_it_is
     places = [(d, w) for d in answer.designs for w in answer.sweep.workloads]
-    zeros = [place for place in places if of.value((*place, answer.cores)) == 0]
+    zeros = [place for place in places if of.zeros((*place, answer.cores))]
     return [
         (BLANK, f"{_marked(answer, d)} is 0 on {w}: nothing can be relative to it")
         for d, w in zeros

@@ -37,6 +37,7 @@ from indelible.text import (
     settings_said,
     table_line,
     terminal_width,
+    zeros_notes,
 )
 
 #: A table as cells: its heads, and rows of as many.
@@ -288,21 +289,24 @@ def stubbed_tables(
     return tables
 
 
-def zero_note(answer: Comparison) -> str:
+def zero_note(answer: Comparison, with_: str = "") -> str:
     """Return the advice where nothing can be relative to the base."""
-    return f"{answer.labels[answer.normalize]} is 0 there: choose --normalize"
+    return f"{answer.labels[answer.normalize]} is 0 there{with_}: choose --normalize"
 
 
 def zero_notes(answer: Comparison) -> list[Note]:
     """Return that note if it is of use."""
     bases = (cell for cell in answer.cells() if cell[0] == answer.normalize)
-    is_zero = any(answer.value(cell) == 0 for cell in bases)
-    return [(BLANK, zero_note(answer))] if is_zero else []
+    zeros = [*filter(None, map(answer.zeros, bases))]
+    if not zeros:
+        return []
+    with_ = " with some seeds" if min(zeros) < len(answer.seeds_shown) else ""
+    return [(BLANK, zero_note(answer, with_))]
 
 
 def notes(answer: Comparison) -> list[Note]:
     """Return the notes on the table of ratios."""
-    told = _interval_notes(answer) + zero_notes(answer) + few_notes(answer)
+    told = _interval_notes(answer) + zero_notes(answer) + zeros_notes(answer) + few_notes(answer)
     if answer.native:
         processor = next(iter(answer.native.values()))["processor"]
         told.append((NATIVE_MARK, f"measured on {processor}, in DRAM"))

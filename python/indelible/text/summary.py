@@ -18,6 +18,7 @@ from indelible.text import (
     ratio_cell,
     size,
     terminal_width,
+    zeros_notes,
 )
 from indelible.text.comparison import (
     INTERVAL,
@@ -238,6 +239,9 @@ def _blank_notes(answer: Comparison, found: Mapping[int | None, Sequence[Row]]) 
     every = [row for rows in found.values() for row in rows]
     of_base = (zero_notes(answer.by_metric(metric)) for metric in RATIOS.values())
     if notes := next(filter(None, of_base), None):
+        return notes
+    of_seeds = (zeros_notes(answer.by_metric(metric)) for metric in RATIOS.values())
+    if notes := [note for each in of_seeds for note in each]:
         return notes
     told = [key for key in HEADS if key not in (HALF_WIDTH, "crash")]
     if not answer.interrupted and any(row[key] is None for row in every for key in told):

@@ -171,12 +171,18 @@ def notes(answer: Sweep) -> list[text.Note]:
     }
     told += text.interval_notes(said, widths)
     bases = [answer.base(cell) for cell in answer.cells() if cell[1] in answer.shown()]
-    zeros = dict.fromkeys(cell[1] for cell in bases if answer.value(cell) == 0)
+    zeros = {cell[1]: False for cell in bases if answer.zeros(cell)}
+    zeros |= {cell[1]: True for cell in bases if 0 < answer.zeros(cell) < len(answer.seeds_shown)}
     place = "there" if answer.normalize else f"at {base(answer)}"
     told += [
-        (text.BLANK, f"{answer.labels[design]} is 0 {place}: choose --normalize")
-        for design in zeros
+        (
+            text.BLANK,
+            f"{answer.labels[design]} is 0 {place}{' with some seeds' * is_some}:"
+            " choose --normalize",
+        )
+        for design, is_some in zeros.items()
     ]
+    told += text.zeros_notes(answer)
     told += text.few_notes(answer)
     told += text.durability_notes(answer)
     own = joined([(run.experiment.design, run.data) for run in answer.runs.values()])
