@@ -78,6 +78,35 @@ def half_width(ratios: Iterable[float | None]) -> float | None:
     return None if mean is None or wide is None else mean * math.sinh(wide)
 
 
+def ends(mean: float | None, half_width: float | None) -> tuple[float, float] | None:
+    """Return the ends of the confidence interval of a geometric mean with that `half_width`.
+
+    The mean is the geometric mean of the two.
+    """
+    if mean is None or half_width is None:
+        return None
+    high = math.hypot(mean, half_width) + half_width
+    return mean**2 / high, high
+
+
+def reaches(mean: float | None, half_width: float | None) -> tuple[float, float]:
+    """Return how far that interval goes below the mean and above it; 0 without an interval."""
+    found = ends(mean, half_width)
+    if found is None or mean is None:
+        return 0.0, 0.0
+    # An interval of next to no width may lie beside its mean, due to rounding.
+    return max(mean - found[0], 0.0), max(found[1] - mean, 0.0)
+
+
+def interval_fields(
+    mean: float | None, half_width: float | None, of: str = ""
+) -> dict[str, float | None]:
+    """Return the fields that `--json` has for the confidence interval of a geometric mean."""
+    low, high = ends(mean, half_width) or (None, None)
+    numbers = {"half_width": half_width, "low": low, "high": high}
+    return {f"{of}{name}_95": number for name, number in numbers.items()}
+
+
 def is_unsure(value: float | None, half_width: float | None) -> bool:
     """Return whether the confidence interval of a value is so wide that it is marked."""
     return value is not None and half_width is not None and half_width > UNSURE * abs(value)

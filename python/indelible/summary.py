@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from indelible.means import interval_fields
 from indelible.metrics import METRICS
 from indelible.results.comparison import Comparison
 
@@ -19,8 +20,9 @@ RATIOS = {
     "pm_energy": "pm-energy",
 }
 
-#: The key of the number that is shown beside throughput if there are several seeds.
-HALF_WIDTH = "throughput_half_width_95"
+#: The key of throughput, and of the number that is shown beside it if there are several seeds.
+SPEED = "throughput"
+HALF_WIDTH = f"{SPEED}_half_width_95"
 
 #: The numbers by which one design may dominate another.
 TRADED = ("throughput", "commit_latency_p99", "pm_writes", "state_bytes")
@@ -56,12 +58,13 @@ def _row(
     answer: Comparison, compared: Mapping[str, Comparison], design: str, cores: int | None
 ) -> dict[str, Any]:
     means = {key: by_metric.gmean(design, cores) for key, by_metric in compared.items()}
+    speed, half_width = means.pop(SPEED), compared[SPEED].gmean_half_width(design, cores)
     saved = answer.saved.get((design, cores))
     return {
         "design": design,
         "cores": answer.cores_used(cores),
-        "throughput": means.pop("throughput"),
-        HALF_WIDTH: compared["throughput"].gmean_half_width(design, cores),
+        SPEED: speed,
+        **interval_fields(speed, half_width, f"{SPEED}_"),
         **means,
         "state_bytes": saved and saved.state_bytes,
         "flush_energy_uj": saved and saved.flush_energy_uj,

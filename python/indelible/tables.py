@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from indelible.means import geometric_mean
+from indelible.means import geometric_mean, interval_fields
 from indelible.results.comparison import NATIVE
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def compared(answer: Comparison) -> Iterator[dict[str, Any]]:
             own = {"design": design, "cores": used}
             for workload in answer.workloads:
                 yield _row(own, workload, **answer.means((design, workload, cores)))
-            width = answer.gmean_half_width(design, cores)
-            yield _row(own, GMEAN, None, answer.gmean(design, cores), width)
+            mean, width = answer.gmean(design, cores), answer.gmean_half_width(design, cores)
+            yield _row(own, GMEAN, None, mean, **interval_fields(mean, width))
         yield from _measured(answer, cores)
 
 
@@ -47,8 +47,8 @@ def swept(answer: Sweep) -> Iterator[dict[str, Any]]:
             own = {"point": answer.valued(point), "design": design}
             for workload in answer.workloads:
                 yield _row(own, workload, **answer.means((point, design, workload)))
-            width = answer.gmean_half_width(point, design)
-            yield _row(own, GMEAN, None, answer.gmean(point, design), width)
+            mean, width = answer.gmean(point, design), answer.gmean_half_width(point, design)
+            yield _row(own, GMEAN, None, mean, **interval_fields(mean, width))
 
 
 def _row(
@@ -56,7 +56,7 @@ def _row(
     workload: str,
     value: float | None,
     normalized: float | None,
-    half_width_95: float | None = None,
+    **interval: float | None,
 ) -> dict[str, Any]:
-    numbers = {"value": value, "normalized": normalized, "half_width_95": half_width_95}
-    return {**own, "workload": workload, **numbers}
+    numbers = {"value": value, "normalized": normalized}
+    return {**own, "workload": workload, **numbers, **(interval or interval_fields(None, None))}

@@ -97,18 +97,31 @@ def test_intervals_are_student_s() -> None:
     inverses = [1 / ratio for ratio in ratios]
     assert means.log_half_width(inverses) == pytest.approx(by_hand, rel=1e-3)
     ends = (8 * math.exp(by_hand), 8 * math.exp(-by_hand))
-    assert means.half_width(ratios) == pytest.approx((ends[0] - ends[1]) / 2, rel=1e-3)
+    half = means.half_width(ratios)
+    assert half == pytest.approx((ends[0] - ends[1]) / 2, rel=1e-3)
+    assert means.ends(8.0, half) == pytest.approx(ends[::-1], rel=1e-3)
+    assert means.reaches(8.0, half) == pytest.approx((8 - ends[1], ends[0] - 8), rel=1e-3)
+    assert (means.ends(8.0, None), means.reaches(8.0, None)) == (None, (0.0, 0.0))
+    # Not below 0 by rounding, which no figure could draw.
+    narrow = [means.reaches(1 + place / 97, 1e-17) for place in range(97)]
+    assert min(map(min, narrow)) == 0.0
     assert means.half_width([2.0, 2.0]) == 0.0
     assert means.half_width([2.0]) is None
     assert means.half_width([2.0, None]) is None
 
 
 def by_hand(ratios: list[float]) -> float:
-    """Return the half of the interval of three ratios; t with 2 degrees of freedom is 4.303."""
+    """Return half the width of the interval of three ratios."""
+    low, high = ends_by_hand(ratios)
+    return (high - low) / 2
+
+
+def ends_by_hand(ratios: list[float]) -> tuple[float, float]:
+    """Return the ends of the interval of three ratios; t with 2 degrees of freedom is 4.303."""
     logs = [math.log(ratio) for ratio in ratios]
     mean = sum(logs) / 3
     wide = 4.303 * math.sqrt(sum((log - mean) ** 2 for log in logs) / 2) / math.sqrt(3)
-    return (math.exp(mean + wide) - math.exp(mean - wide)) / 2
+    return math.exp(mean - wide), math.exp(mean + wide)
 
 
 def test_ratios_are_of_the_same_seed() -> None:
@@ -190,7 +203,7 @@ def test_a_cell_with_a_wide_interval_is_marked() -> None:
     assert re.search(r"^hash +1\.00 +~1\.49 +233 tx/s$", shown, re.MULTILINE)
     assert re.search(r"^sqlite +1\.00 +2\.00 +23\.3 tx/s$", shown, re.MULTILINE)
     assert re.search(r"^gmean +1\.00 +1\.73$\n^± 95 % +- +0\.29$", shown, re.MULTILINE)
-    assert "is silo on hash, 1.49 ± 0.51" in shown.replace("\n  ", " ")
+    assert "is silo on hash, 1.49, from 1.07 to 2.08" in shown.replace("\n  ", " ")
     steady = compared({**SPEEDS, ("silo", "hash"): (150.0, 303.0, 603.0)})
     assert "~" not in comparison_text.comparison(steady, 80)
 
@@ -236,8 +249,11 @@ def test_each_seed_is_a_row(command: Command, tmp_path: Path) -> None:
     assert len({*ratios[:3]}) > 1
     assert cell["normalized"] == pytest.approx(math.prod(ratios[:3]) ** (1 / 3))
     assert cell["half_width_95"] == pytest.approx(means.half_width(ratios[:3]))
+    ends = ends_by_hand(ratios[:3])
+    assert (cell["low_95"], cell["high_95"]) == pytest.approx(ends, rel=1e-3)
     (mean,) = [mean for mean in answer["gmean"] if mean["design"] == "silo"]
-    assert mean["half_width_95"] > 0
+    assert 0 < mean["low_95"] < mean["value"] < mean["high_95"]
+    assert mean["high_95"] - mean["low_95"] == pytest.approx(2 * mean["half_width_95"])
     assert answer["seeds"] == [1, 2, 3]
     with rows.open(encoding="utf-8") as file:
         table = [*csv.DictReader(file)]
@@ -268,10 +284,10 @@ def test_intervals_are_drawn() -> None:
     assert bars.get_label() == "silo"
     _, _, (lines,) = bars.errorbar
     (low, high), *_ = [[y for _, y in segment] for segment in lines.get_segments()]
-    answer = compared(SPEEDS)
-    reach = answer.ratio_half_width(("silo", "hash", 8))
-    assert high - low == pytest.approx(2 * reach)
-    assert (high + low) / 2 == pytest.approx(answer.ratio(("silo", "hash", 8)))
+    assert (low, high) == pytest.approx(ends_by_hand([1.5, 1.7, 1.3]), rel=1e-3)
+    # The number on a bar stands above its interval.
+    (mark,) = (note for note in axes.texts if note.get_text() == "1.49")
+    assert mark.xy[1] == pytest.approx(high)
 
 
 def test_every_bar_fits_its_axis(fake: ModuleType) -> None:
@@ -279,9 +295,10 @@ def test_every_bar_fits_its_axis(fake: ModuleType) -> None:
     (axes,) = comparison_plot.figure(rising).axes
     cell = ("silo", "sqlite", None)
     assert axes.get_ylim()[1] > rising.ratio(cell) + rising.ratio_half_width(cell)
-    # An interval may reach below 0, and no bar does.
+    # However wide an interval is, it is above 0.
     wild = compared({**SPEEDS, ("silo", "hash"): (10.0, 900.0, 40.0)})
     assert wild.ratio(("silo", "hash", 8)) < wild.ratio_half_width(("silo", "hash", 8))
+    assert 0 < wild.means(("silo", "hash", 8))["low_95"] < wild.ratio(("silo", "hash", 8))
     (axes,) = comparison_plot.figure(wild).axes
     assert axes.get_ylim()[0] == 0
 
@@ -326,6 +343,7 @@ def test_a_sweep_divides_seed_by_seed(command: Command, tmp_path: Path) -> None:
     ]
     assert mean["value"] == pytest.approx(math.prod(each) ** (1 / 5))
     assert mean["half_width_95"] == pytest.approx(means.half_width(each))
+    assert math.sqrt(mean["low_95"] * mean["high_95"]) == pytest.approx(mean["value"])
     with rows.open(encoding="utf-8") as file:
         assert [row["seed"] for row in csv.DictReader(file)] == ["1", "2", "3", "4", "5"] * 8
 
@@ -360,6 +378,7 @@ def test_intervals_of_a_sweep_are_drawn(fake: ModuleType) -> None:
     low, high = (y for _, y in lines.get_segments()[1])
     reach = several.ratio_half_width((("12",), "silo", "sqlite"))
     assert high - low == pytest.approx(2 * reach)
+    assert math.sqrt(low * high) == pytest.approx(several.ratio((("12",), "silo", "sqlite")))
     (axes,) = sweep_plot.figure(indelible.sweep(*asked)).axes
     assert (len(axes.containers), axes.get_title(loc="left")[-6:]) == (0, "seed 1")
 

@@ -297,8 +297,8 @@ def test_seeds_have_a_half_width(fake: ModuleType) -> None:
     assert shown["undo@x86"][1] == "-"
     assert float(shown["silo"][1]) == pytest.approx(means.half_width(each), abs=0.005)
     assert lines_of(answer, "± 95 %") == [
-        "the confidence interval of throughput over 2 seeds, to either side; only the means"
-        " decide what is best or dominated"
+        "half the width of throughput's confidence interval over 2 seeds, which is symmetric in"
+        " logarithms; only the means decide what is best or dominated"
     ]
 
 
@@ -342,7 +342,8 @@ def test_the_command_shows_writes_and_draws_them(command: Command, tmp_path: Pat
     assert (code, f"figure: {figure}" in shown) == (1, True)
     answer = json.loads(command(*ASKED, "--json")[1])
     assert (len(answer["rows"]), answer["normalize"]) == (6, "silo")
-    keys = "throughput throughput_half_width_95 commit_latency_p99 pm_writes media_bits pm_energy"
+    keys = "throughput throughput_half_width_95 throughput_low_95 throughput_high_95"
+    keys += " commit_latency_p99 pm_writes media_bits pm_energy"
     keys += " state_bytes flush_energy_uj durability crash dominated_by"
     assert [*answer["summary"][0]] == ["design", "cores", *keys.split()]
     silo, leaky, native = answer["summary"]
@@ -473,7 +474,7 @@ def test_intervals_are_drawn_and_no_name_lies_on_them(fake: ModuleType) -> None:
     # The base is what it is divided by, and has none.
     (bar,) = axes.containers
     ((ends,),) = (lines.get_segments() for lines in bar.lines[2])
-    reach = [row["throughput"] + sign * row["throughput_half_width_95"] for sign in (-1, 1)]
+    reach = [row[f"throughput_{end}_95"] for end in ("low", "high")]
     assert [across for across, _ in ends] == pytest.approx(reach)
     _, up = axes.transData.transform((row["throughput"], row["pm_writes"]))
     box = names["silo"].get_window_extent()

@@ -250,6 +250,8 @@ def test_what_seeds_do_not_agree_on_is_not_told(fake: ModuleType) -> None:
     assert (one.is_seen(wide), three.is_seen(wide)) == (True, False)
     rows = {row["after"]: row for row in three.rows}
     assert rows["24"]["shift_half_width_95"] == three.effect_half_width(wide, "silo")
+    shift, low, high = (rows["24"][f"shift{end}"] for end in ("", "_low_95", "_high_95"))
+    assert math.sqrt(low * high) == pytest.approx(shift)
     assert "shift_half_width_95" not in one.rows[0]
     told = "± 95 %: the widest confidence interval over 3 seeds is that of silo with cores="
     assert told in " ".join(str(three).split())

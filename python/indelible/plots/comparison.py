@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from indelible import text
+from indelible.means import reaches
 from indelible.metrics import METRICS
 from indelible.plots import (
     HEIGHT_INCHES,
@@ -58,18 +59,18 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     for index, design in enumerate(answer.designs):
         ratios = [answer.ratio((design, workload, cores)) for workload in answer.workloads]
         ratios.append(answer.gmean(design, cores))
-        reaches = _reaches(answer, design, cores)
+        sides = _sides(answer, design, cores)
         offset = (index - (len(answer.designs) - 1) / 2) * bar
         container = axes.bar(
             [place + offset for place in places],
             [math.nan if ratio is None else ratio for ratio in ratios],
             bar,
             label=label(answer, design),
-            **({"yerr": reaches, "error_kw": INTERVAL_LOOK} if any(reaches) else {}),
+            **({"yerr": sides, "error_kw": INTERVAL_LOOK} if any(map(any, sides)) else {}),
             **look_of(answer, design, index),
         )
         # With few bars there is room for every value, with many only for those of the means.
-        tops = [*zip(container.patches, ratios, reaches, strict=True)]
+        tops = [*zip(container.patches, ratios, sides[1], strict=True)]
         has_value = [index > 0 and roomy] * len(answer.workloads) + [room >= 1]
         for (patch, ratio, reach), is_told in zip(tops, has_value, strict=True):
             middle = patch.get_x() + patch.get_width() / 2
@@ -77,9 +78,6 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
                 mark(axes, text.BLANK, middle, 0.0)
             elif is_told and ratio:
                 mark(axes, text.ratio(ratio), middle, ratio + reach, upright)
-    if axes.get_ylim()[0] < 0:
-        # The interval of seeds that differ much may reach below 0, but no bar does.
-        axes.set_ylim(bottom=0)
     axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
@@ -96,7 +94,9 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     entitle(axes, title)
 
 
-def _reaches(answer: Comparison, design: str, cores: int | None) -> list[float]:
-    """Return how far the confidence intervals of a design's bars go to either side."""
-    widths = [answer.ratio_half_width((design, workload, cores)) for workload in answer.workloads]
-    return [width or 0.0 for width in [*widths, answer.gmean_half_width(design, cores)]]
+def _sides(answer: Comparison, design: str, cores: int | None) -> list[tuple[float, ...]]:
+    """Return how far the confidence intervals of a design's bars go down, and how far up."""
+    cells = [(design, workload, cores) for workload in answer.workloads]
+    found = [reaches(answer.ratio(cell), answer.ratio_half_width(cell)) for cell in cells]
+    mean = answer.gmean(design, cores), answer.gmean_half_width(design, cores)
+    return [*zip(*found, reaches(*mean), strict=True)]

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from indelible import text
+from indelible.means import reaches
 from indelible.metrics import METRICS
 from indelible.plots import (
     COLOURS,
@@ -102,9 +103,9 @@ def _drawn(points: Mapping[str, Point], edges: Sequence[float | None]) -> dict[s
     return {design: (x or across or 0.0, y or up or 0.0) for design, (x, y) in points.items()}
 
 
-def _widths(answer: Comparison, cores: int | None) -> dict[str, float]:
-    """Return half the widths of the designs' confidence intervals."""
-    return {row["design"]: row[HALF_WIDTH] or 0.0 for row in rows_of(answer, cores)}
+def _reaches(answer: Comparison, cores: int | None) -> dict[str, tuple[float, float]]:
+    """Return how far the designs' confidence intervals go to the left and to the right."""
+    return {row["design"]: reaches(row[ACROSS], row[HALF_WIDTH]) for row in rows_of(answer, cores)}
 
 
 def front(answer: Comparison, points: Mapping[str, Point]) -> list[Point]:
@@ -120,10 +121,10 @@ def front(answer: Comparison, points: Mapping[str, Point]) -> list[Point]:
 def _panel(axes: Axes, answer: Comparison, cores: int | None) -> None:
     edges = _edges(answer)
     known = _points(answer, cores)
-    points, widths = _drawn(known, edges), _widths(answer, cores)
+    points, reach = _drawn(known, edges), _reaches(answer, cores)
     for index, design in enumerate(answer.designs):
         if design in points:
-            _draw(axes, answer, index, points[design], widths[design])
+            _draw(axes, answer, index, points[design], reach[design])
     _make_room(axes, edges, [*known.values()])
     if corners := front(answer, points):
         limits = axes.axis()
@@ -137,14 +138,16 @@ def _panel(axes: Axes, answer: Comparison, cores: int | None) -> None:
     entitle(axes, _title(answer, cores))
 
 
-def _draw(axes: Axes, answer: Comparison, index: int, point: Point, width: float) -> None:
+def _draw(
+    axes: Axes, answer: Comparison, index: int, point: Point, reach: tuple[float, float]
+) -> None:
     """Draw a design as the other figures do: without a fill if it is not crash-safe."""
     colour, size = COLOURS[index % len(COLOURS)], (2 * MARKER) ** 2
     # What lies at the end of an axis is drawn whole.
     whole = {"clip_on": False, "zorder": 3}
-    if width:
+    if any(reach):
         look = {"fmt": "none", "ecolor": "0.5", "zorder": 0.7, **INTERVAL_LOOK}
-        axes.errorbar(*point, xerr=width, **look)
+        axes.errorbar(*point, xerr=[[side] for side in reach], **look)
     if answer.is_safe(design := answer.designs[index]):
         look = {"facecolor": colour, "edgecolor": "black", "linewidth": 0.5}
         axes.scatter(*point, s=size, **look, **whole)
@@ -217,17 +220,15 @@ def _name(axes: Axes, answer: Comparison, cores: int | None) -> None:
     require()
     import textalloc
 
-    points, widths = _drawn(_points(answer, cores), _edges(answer)), _widths(answer, cores)
+    points, reach = _drawn(_points(answer, cores), _edges(answer)), _reaches(answer, cores)
     if not points:
         return
     corners = front(answer, points)
     lines = [_stairs(axes, corners)] if corners else []
-    # No line begins at 0, which a logarithmic axis does not have.
-    left = axes.get_xlim()[0]
     lines += [
-        [(max(x - widths[design], left), y), (x + widths[design], y)]
+        [(x - reach[design][0], y), (x + reach[design][1], y)]
         for design, (x, y) in points.items()
-        if widths[design]
+        if any(reach[design])
     ]
     across, up = zip(*points.values(), strict=True)
     textalloc.allocate(

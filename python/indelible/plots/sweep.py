@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from indelible import text
 from indelible.errors import InputError
-from indelible.means import is_unsure
+from indelible.means import is_unsure, reaches
 from indelible.metrics import METRICS
 from indelible.plots import (
     COLOURS,
@@ -122,9 +122,9 @@ def _lines(answer: Sweep) -> Figure:
         along = sorted(zip(places, shown, strict=True), key=lambda one: one[0])
         ordered = [place for place, _ in along]
         heights = [math.nan if height is None else height for _, (height, _) in along]
-        reaches = [reach or 0.0 for _, (_, reach) in along]
-        if any(reaches):
-            axes.errorbar(ordered, heights, reaches, **look, **INTERVAL_LOOK)
+        sides = [*zip(*(reaches(*pair) for _, pair in along), strict=True)]
+        if any(map(any, sides)):
+            axes.errorbar(ordered, heights, sides, **look, **INTERVAL_LOOK)
         else:
             axes.plot(ordered, heights, **look)
     axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)

@@ -17,7 +17,13 @@ from indelible import stacks, usage
 from indelible.changes import DESIGN, MACHINE, Change, Refused
 from indelible.commands import flag
 from indelible.kept import Taken
-from indelible.means import half_width, log_half_width, mean_of_seeds, mean_ratio_of_seeds
+from indelible.means import (
+    half_width,
+    interval_fields,
+    log_half_width,
+    mean_of_seeds,
+    mean_ratio_of_seeds,
+)
 from indelible.metrics import METRICS
 from indelible.results import Shown
 from indelible.results.comparison import Comparison, SeededCell
@@ -113,7 +119,7 @@ class Causes(Shown):
         return mean_ratio_of_seeds(self._effects(point, design))
 
     def effect_half_width(self, point: Point, design: str) -> float | None:
-        """Return how far the confidence interval of an effect goes to either side."""
+        """Return half the width of the confidence interval of an effect."""
         return half_width(self._effects(point, design))
 
     def ratio(self, point: Point = AS_IT_IS) -> float | None:
@@ -121,7 +127,7 @@ class Causes(Shown):
         return mean_ratio_of_seeds(self._ratios(point))
 
     def ratio_half_width(self, point: Point = AS_IT_IS) -> float | None:
-        """Return how far the confidence interval of that ratio goes to either side."""
+        """Return half the width of the confidence interval of that ratio."""
         return half_width(self._ratios(point))
 
     def shift(self, point: Point) -> float | None:
@@ -129,7 +135,7 @@ class Causes(Shown):
         return mean_ratio_of_seeds(self._shifts(point))
 
     def shift_half_width(self, point: Point) -> float | None:
-        """Return how far the confidence interval of a shift goes to either side."""
+        """Return half the width of the confidence interval of a shift."""
         return half_width(self._shifts(point))
 
     def _shifts(self, point: Point) -> list[float | None]:
@@ -263,7 +269,7 @@ class Causes(Shown):
         row["effects"] = {design: self.effect(point, design) for design in self.designs}
         row |= {"ratio": self.ratio(point), "shift": self.shift(point)}
         if len(self.sweep.seeds) > 1:
-            row["shift_half_width_95"] = self.shift_half_width(point)
+            row |= interval_fields(row["shift"], self.shift_half_width(point), "shift_")
         return row | {"notes": self.notes(point)}
 
     def command_with(self, *written: str) -> str:

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from indelible.errors import InputError
+from indelible.means import interval_fields
 from indelible.metrics import metric_named
 from indelible.results.crash import Verdict
 from indelible.results.origin import origin
@@ -100,7 +101,7 @@ class Comparison(OfSeeds):
         return self.mean(self._row(design, cores), seed)
 
     def gmean_half_width(self, design: str, cores: int | None = None) -> float | None:
-        """Return how far the confidence interval of a design's mean goes to either side."""
+        """Return half the width of the confidence interval of a design's mean."""
         return self.mean_half_width(self._row(design, cores))
 
     def _row(self, design: str, cores: int | None) -> list[ComparedCell]:
@@ -182,7 +183,7 @@ class Comparison(OfSeeds):
     def table(self) -> list[dict[str, Any]]:
         """Return the rows of the table: one for each cell, and `gmean` for the means of designs.
 
-        Over several seeds a row has their mean, and half the width of its confidence interval.
+        Over several seeds a row has their mean and its confidence interval.
         """
         from indelible import tables
 
@@ -296,7 +297,7 @@ class Comparison(OfSeeds):
     def _gmean_row(self, design: str, cores: int | None) -> dict[str, Any]:
         mean = {"value": self.gmean(design, cores)}
         if len(self.seeds) > 1:
-            mean["half_width_95"] = self.gmean_half_width(design, cores)
+            mean |= interval_fields(mean["value"], self.gmean_half_width(design, cores))
         return {"design": design, "cores": self.cores_used(cores), **mean}
 
     def own(self, cell: AnyCell) -> dict[str, Any]:

@@ -14,7 +14,13 @@ from indelible.errors import InputError
 from indelible.experiment import Script
 from indelible.kept import Taken
 from indelible.labels import labels
-from indelible.means import geometric_mean, half_width, mean_of_seeds, mean_ratio_of_seeds
+from indelible.means import (
+    geometric_mean,
+    half_width,
+    interval_fields,
+    mean_of_seeds,
+    mean_ratio_of_seeds,
+)
 from indelible.metrics import METRICS
 from indelible.names import closest_first
 from indelible.results import Shown
@@ -140,7 +146,7 @@ class OfSeeds(Shown, ABC):
         return sum(self.value(cell, seed) == 0 for seed in self.seeds_shown)
 
     def ratio_half_width(self, cell: AnyCell) -> float | None:
-        """Return how far the confidence interval of a cell's ratio goes to either side."""
+        """Return half the width of the confidence interval of a cell's ratio."""
         return half_width(self.ratio(cell, seed) for seed in self.seeds_shown)
 
     def mean(self, cells: Sequence[AnyCell], seed: int | None = None) -> float | None:
@@ -150,7 +156,7 @@ class OfSeeds(Shown, ABC):
         return geometric_mean(self.ratio(cell, seed) for cell in cells)
 
     def mean_half_width(self, cells: Sequence[AnyCell]) -> float | None:
-        """Return how far the confidence interval of that mean goes to either side."""
+        """Return half the width of the confidence interval of that mean."""
         return half_width(self.mean(cells, seed) for seed in self.seeds_shown)
 
     def core_model(self) -> str:
@@ -189,8 +195,6 @@ class OfSeeds(Shown, ABC):
 
     def means(self, cell: AnyCell) -> dict[str, Any]:
         """Return the fields that `--json` has for a cell with several seeds."""
-        return {
-            "value": self.value(cell),
-            "normalized": self.ratio(cell),
-            "half_width_95": self.ratio_half_width(cell),
-        }
+        ratio = self.ratio(cell)
+        interval = interval_fields(ratio, self.ratio_half_width(cell))
+        return {"value": self.value(cell), "normalized": ratio, **interval}

@@ -11,7 +11,12 @@ from os import PathLike
 from typing import Any
 
 from indelible.errors import InputError
-from indelible.means import geometric_mean, log_half_width, mean_ratio_of_seeds
+from indelible.means import (
+    geometric_mean,
+    interval_fields,
+    log_half_width,
+    mean_ratio_of_seeds,
+)
 from indelible.metrics import METRICS
 from indelible.results.origin import origin
 from indelible.results.seeds import AnyCell, OfSeeds, known, parts_of
@@ -85,7 +90,7 @@ class Sweep(OfSeeds):
         return self.mean(self._row(point, design))
 
     def gmean_half_width(self, point: Point, design: str) -> float | None:
-        """Return how far the confidence interval of a design's mean goes to either side."""
+        """Return half the width of the confidence interval of a design's mean."""
         return self.mean_half_width(self._row(point, design))
 
     def _row(self, point: Point, design: str) -> list[SweepCell]:
@@ -262,7 +267,7 @@ class Sweep(OfSeeds):
     def _gmean_row(self, point: Point, design: str) -> dict[str, Any]:
         mean = {"value": self.gmean(point, design)}
         if len(self.seeds) > 1:
-            mean["half_width_95"] = self.gmean_half_width(point, design)
+            mean |= interval_fields(mean["value"], self.gmean_half_width(point, design))
         return {"point": self.valued(point), "design": design, **mean}
 
     def own(self, cell: AnyCell) -> dict[str, Any]:

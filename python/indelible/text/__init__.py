@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 
 from indelible.kept import Taken
-from indelible.means import UNSURE, is_unsure
+from indelible.means import UNSURE, ends, is_unsure
 from indelible.metrics import METRICS, transactions
 from indelible.results.seeds import OfSeeds
 from indelible.settings import Pairs
@@ -33,6 +33,9 @@ UNSURE_MARK = "~"
 
 #: The label of the note on confidence intervals.
 INTERVAL = "± 95 %"
+
+#: What is said of a confidence interval beside half its width.
+LOGARITHMIC = "which is symmetric in logarithms"
 
 #: A word of a command as a shell takes it apart: what is between quotes has blanks of its own.
 SHELL_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""", re.DOTALL)
@@ -400,7 +403,7 @@ def interval_notes(
 ) -> list[Note]:
     """Return a note on confidence intervals that ends with the widest for its value.
 
-    The values come with the half of their intervals, by where they are.
+    The values come with half the width of their intervals, by where they are.
     """
     known = {
         place: (value, half)
@@ -410,7 +413,8 @@ def interval_notes(
     if not known:
         return []
     place, (value, half) = max(known.items(), key=lambda item: item[1][1] / item[1][0])
-    notes = [("±", f"{said} {place}, {ratio(value)} ± {half_width_cell(half, value)}")]
+    low, high = map(ratio, ends(value, half) or ())
+    notes = [("±", f"{said} {place}, {ratio(value)}, from {low} to {high}")]
     if any(is_unsure(*pair) for pair in known.values()):
         limit = f"± {100 * UNSURE:.0f} %"
         wide = (

@@ -17,6 +17,7 @@ from indelible.text import (
     DAGGER,
     GAP,
     INTERVAL,
+    LOGARITHMIC,
     Note,
     command,
     durability_notes,
@@ -346,8 +347,8 @@ def _interval_notes(answer: Comparison) -> list[Note]:
         return f"{answer.labels[design]} on {workload}{count}"
 
     said = (
-        f"95 %: the confidence interval of gmean over {len(answer.seeds_shown)} seeds, to either"
-        " side; the widest of a cell is"
+        "95 %: half the width of gmean's confidence interval over"
+        f" {len(answer.seeds_shown)} seeds, {LOGARITHMIC}; the widest of a cell is"
     )
     others = [cell for cell in answer.cells() if cell != answer.base(cell)]
     widths = {place(c): (answer.ratio(c), answer.ratio_half_width(c)) for c in others}

@@ -9,6 +9,7 @@ from indelible.summary import HALF_WIDTH, RATIOS, Row, lead, rows_of
 from indelible.text import (
     BLANK,
     GAP,
+    LOGARITHMIC,
     Note,
     footnote,
     half_width_cell,
@@ -216,8 +217,8 @@ def _column_notes(
     flush = "" if "flush_energy_uj" in dropped else "; flush: the energy that this takes"
     seeds = len(answer.seeds_shown)
     sure = (
-        f"the confidence interval of throughput over {seeds} seeds, to either side; only the means"
-        " decide what is best or dominated"
+        f"half the width of throughput's confidence interval over {seeds} seeds, {LOGARITHMIC};"
+        " only the means decide what is best or dominated"
     )
     lost = [HEADS[key] for key in HEADS if key in dropped]
     has_best = any(_best(answer, rows, key) for rows in found.values() for key in RATIOS)
