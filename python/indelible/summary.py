@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,10 +48,24 @@ def rows_of(answer: Comparison, cores: int | None) -> list[dict[str, Any]]:
     compared = {key: answer.by_metric(metric) for key, metric in RATIOS.items()}
     found = [_row(answer, compared, design, cores) for design in answer.designs]
     rivals = [row for row in found if answer.is_rival(row["design"])]
+    keys = traded(answer)
     for row in found:
         others = rivals if answer.is_rival(row["design"]) else []
-        row["dominated_by"] = [other["design"] for other in others if _dominates(other, row)]
+        row["dominated_by"] = [other["design"] for other in others if _dominates(other, row, keys)]
     return found
+
+
+def traded(answer: Comparison) -> list[str]:
+    """Return the numbers by which one design may dominate another here.
+
+    A percentile of so few commits that it is the slowest one is none of them.
+    """
+    return [key for key in TRADED if not is_of_few(answer, key)]
+
+
+def is_of_few(answer: Comparison, key: str) -> bool:
+    """Return whether a number is a percentile of too few commits."""
+    return key in RATIOS and answer.by_metric(RATIOS[key]).too_few() is not None
 
 
 def _row(
@@ -79,10 +93,10 @@ def _crash(answer: Comparison, design: str, cores: int | None) -> dict[str, Any]
     return replace(verdict, command=None).json() if verdict.kind == "ok" else verdict.json()
 
 
-def _dominates(one: Row, other: Row) -> bool:
+def _dominates(one: Row, other: Row, keys: Sequence[str]) -> bool:
     """Return whether a design promises no less, is better in one number, and worse in none."""
     promises = [PROMISES.index(row["durability"]) for row in (one, other)]
-    found = [lead(key, one[key], other[key]) for key in TRADED]
+    found = [lead(key, one[key], other[key]) for key in keys]
     known = [each for each in found if each is not None]
     if promises[0] > promises[1] or len(known) < len(found):
         return False

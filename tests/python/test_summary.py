@@ -179,6 +179,24 @@ def test_who_is_better_in_everything_dominates(fake: ModuleType) -> None:
     assert lines_of(free, "dominated")[0] == "undo@x86 by silo; redo@x86 by silo"
 
 
+def test_a_percentile_of_few_commits_earns_and_decides_nothing(fake: ModuleType) -> None:
+    for count, is_few in ((100, False), (99, True)):
+        answer = compared(["undo@x86", "redo@x86"])
+        answer.runs["redo@x86", "hash", None, 1].data.update({"txs": count + 1, "aborted": 1})
+        # Its p99 alone would keep undo@x86 from being dominated.
+        for workload in answer.workloads:
+            answer.runs["undo@x86", workload, None, 1].data["commit_latency_cycles"]["p99"] = 1
+            answer.runs["redo@x86", workload, None, 1].data["pm_writes"]["wpq_bytes"] = 1000
+        dominated = row_of(answer, "undo@x86")["dominated_by"]
+        assert dominated == (["redo@x86"] if is_few else [])
+        shown = summary_text.table(answer, 120)
+        assert ("^" in cells(answer)["undo@x86"][1]) == (not is_few)
+        said = " ".join(shown.split())
+        few = "! the 99th percentile of commit latency of 99 transactions, fewer than 100, is the"
+        assert (f"{few} slowest: raise --txs; it earns no ^, and no design" in said) == is_few
+        assert ("as good in throughput, PM writes and state, and better" in said) == is_few
+
+
 def test_less_of_a_promise_dominates_none_of_more(fake: ModuleType) -> None:
     measured = MEASURED | {"hops": MEASURED["silo"] | {"btree": (30.0, 200.0, 10.0, 10.0, 1.0)}}
     designs = ["undo@x86", "silo", "hops"]

@@ -21,7 +21,7 @@ from indelible.means import (
     mean_of_seeds,
     mean_ratio_of_seeds,
 )
-from indelible.metrics import METRICS
+from indelible.metrics import METRICS, transactions
 from indelible.names import closest_first
 from indelible.results import Shown
 from indelible.results.run import Run
@@ -140,6 +140,13 @@ class OfSeeds(Shown, ABC):
         cell = self.place(cell)
         value, base = self.value(cell, seed), self.value(self.base(cell), seed)
         return value / base if value is not None and base else None
+
+    def too_few(self) -> int | None:
+        """Return the fewest transactions of a run, if these are too few for the metric."""
+        least = METRICS[self.metric].least
+        counts = (transactions(run.data) for run in self.runs.values()) if least > 1 else ()
+        fewest = min(counts, default=least)
+        return fewest if fewest < least else None
 
     def zeros(self, cell: AnyCell) -> int:
         """Return with how many of the seeds the metric of a cell is 0."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from indelible.kept import Taken
 from indelible.means import UNSURE, ends, is_unsure
-from indelible.metrics import METRICS, transactions
+from indelible.metrics import METRICS
 from indelible.results.seeds import OfSeeds
 from indelible.settings import Pairs
 
@@ -362,11 +362,8 @@ def interrupted(answer: OfSeeds, what: str) -> str:
 
 def few_notes(answer: OfSeeds) -> list[Note]:
     """Return the note that a percentile of too few commits is that of the slowest one."""
-    metric = METRICS[answer.metric]
-    if metric.least == 1 or not answer.runs:
-        return []
-    fewest = min(transactions(run.data) for run in answer.runs.values())
-    if fewest >= metric.least:
+    metric, fewest = METRICS[answer.metric], answer.too_few()
+    if fewest is None:
         return []
     of = f"the {metric.title} of {plural(fewest, 'transaction')}, fewer than {metric.least:,}"
     return [("!", f"{of}, is the slowest: raise --txs")]

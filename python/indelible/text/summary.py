@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from indelible.results.comparison import Comparison
-from indelible.summary import HALF_WIDTH, RATIOS, Row, lead, rows_of
+from indelible.summary import HALF_WIDTH, RATIOS, Row, is_of_few, lead, rows_of, traded
 from indelible.text import (
     BLANK,
     GAP,
     LOGARITHMIC,
     Note,
+    few_notes,
     footnote,
     half_width_cell,
     joules,
@@ -56,8 +57,9 @@ BEST_NOTE = "the best in its column among durable designs that failed no crash t
 
 DOMINATED_NOTE = (
     "another durable design that failed no crash test promises no less, is at least as good in"
-    " throughput, p99, PM writes and state, and better in one of them"
+    " {}, and better in one of them"
 )
+FEW_NOTE = f"; it earns no {BEST}, and no design is dominated by it"
 
 LATENCY_NOTE = "of commit latency, without what a design waits for before the commit begins"
 
@@ -78,7 +80,8 @@ def table(answer: Comparison, width: int | None = None) -> str:
         return "\n".join(["\n\n".join([head, *parts]), *told])
 
     told = [paragraph(*note, width) for note in _column_notes(answer, found, dropped)]
-    told += [footnote(*note, width) for note in _blank_notes(answer, found)]
+    marks = [*_few_notes(answer), *_blank_notes(answer, found)]
+    told += [footnote(*note, width) for note in marks]
     return with_notes(answer, block, told, width)
 
 
@@ -107,7 +110,8 @@ def notes(answer: Comparison) -> list[Note]:
         for label, body in (_fastest(answer, rows, cores), _dominated(answer, rows)):
             where = with_cores(label, answer, cores) if len(answer.cores) > 1 else label
             told += [(where, body)] if body else []
-    return told + _column_notes(answer, found, ()) + _blank_notes(answer, found)
+    marks = _few_notes(answer) + _blank_notes(answer, found)
+    return told + _column_notes(answer, found, ()) + marks
 
 
 def over(workloads: str, answer: Comparison) -> str:
@@ -144,7 +148,12 @@ def _cell(answer: Comparison, row: Row, key: str) -> str:
 
 
 def _best(answer: Comparison, rows: Sequence[Row], key: str) -> list[int]:
-    """Return the rows with the best value among the rivals; none if all of these are level."""
+    """Return the rows with the best value among the rivals; none if all of these are level.
+
+    There is none either of a percentile of too few commits.
+    """
+    if is_of_few(answer, key):
+        return []
     rivals = [
         index
         for index, row in enumerate(rows)
@@ -228,11 +237,22 @@ def _column_notes(
         "p99": f"{LATENCY_NOTE}{until}",
         "writes": f"per transaction: {', '.join(writes)}",
         "state": None if "state_bytes" in dropped else state + flush,
-        "dominated": DOMINATED_NOTE if any(row["dominated_by"] for row in every) else None,
+        "dominated": _dominated_note(answer) if any(r["dominated_by"] for r in every) else None,
         "not shown": f"{', '.join(lost)}: there is no room for more columns" if lost else None,
         BEST: BEST_NOTE if has_best else None,
     }
     return [(label, body) for label, body in said.items() if body]
+
+
+def _dominated_note(answer: Comparison) -> str:
+    *names, last = (HEADS[key] for key in traded(answer))
+    return DOMINATED_NOTE.format(f"{', '.join(names)} and {last}")
+
+
+def _few_notes(answer: Comparison) -> list[Note]:
+    """Return the note that a percentile is that of too few commits."""
+    told = few_notes(answer.by_metric(RATIOS["commit_latency_p99"]))
+    return [(mark, body + FEW_NOTE) for mark, body in told]
 
 
 def _blank_notes(answer: Comparison, found: Mapping[int | None, Sequence[Row]]) -> list[Note]:
