@@ -450,7 +450,7 @@ def test_the_notes_of_why_are_those_of_the_terminal(fake: ModuleType) -> None:
     told = page.one("section", id="changes-table").text
     for note in (
         "* each design relative to itself as it is; ratio: silo over hops†, both changed",
-        "* changes with an effect below 2 %, or on which the seeds disagree: 6",
+        "* changes with an effect below 2 %, or whose 95 % interval includes 1: 6",
         "± 95 %: the widest confidence interval over 2 seeds is that of hops†",
         "† hops: weaker durability: a commit returns before it is durable",
     ):

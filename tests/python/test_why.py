@@ -255,7 +255,7 @@ def test_what_seeds_do_not_agree_on_is_not_told(fake: ModuleType) -> None:
     assert "shift_half_width_95" not in one.rows[0]
     told = "± 95 %: the widest confidence interval over 3 seeds is that of silo with cores="
     assert told in " ".join(str(three).split())
-    uncertain = "changes with an effect below 2 %, or on which the seeds disagree: "
+    uncertain = "changes with an effect below 2 %, or whose 95 % interval includes 1: "
     assert uncertain in " ".join(str(three).split())
     assert "on which the seeds" not in " ".join(str(one).split())
     assert indelible.why(PAIR, ["sqlite"], seeds=3).ratio_half_width() > 0

@@ -305,7 +305,7 @@ def _marks(answer: Sweep) -> str:
     if any(is_unsure(*pair) for pair in shown):
         notes.append(f"{text.UNSURE_MARK} 95 % interval wider than ± 5 %")
     if any(row["design"] and not row.get("sure", True) for row in answer.ahead()):
-        notes.append(f"{sweep_text.DOUBT} the seeds disagree")
+        notes.append(f"{sweep_text.DOUBT} 95 % interval of the lead includes 1")
     return ", ".join(notes)
 
 

@@ -261,7 +261,7 @@ def moving_notes(answer: Causes) -> list[Note]:
             ("!", f"{' and '.join(longer)} {change} the result: the length of runs matters (--txs)")
         )
     if still := len(answer.ranked()) - len(moving):
-        unsure = ", or on which the seeds disagree" if len(answer.sweep.seeds) > 1 else ""
+        unsure = ", or whose 95 % interval includes 1" if len(answer.sweep.seeds) > 1 else ""
         told.append(("*", f"changes with an effect below {100 * LEAST_SHIFT:g} %{unsure}: {still}"))
     return told
 

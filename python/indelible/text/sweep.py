@@ -17,7 +17,7 @@ from indelible.results.sweep import Point, Sweep
 from indelible.text.comparison import Grid, stubbed_tables
 
 #: The head of the grid of leading designs, the word where the two best are level, and the mark
-#: behind a design's name if the seeds do not agree.
+#: behind a design's name if the interval of its lead includes 1.
 AHEAD = "ahead"
 LEVEL = "level"
 DOUBT = "?"
@@ -208,7 +208,7 @@ def _ahead_notes(answer: Sweep) -> list[text.Note]:
         none = "a design has no value there, or 0, so none is called ahead"
         told.append((text.BLANK, none))
     if not all(row.get("sure", True) or row["design"] is None for row in ahead):
-        doubt = "the seeds disagree on which is ahead: more --seeds may decide"
+        doubt = "the 95 % interval of the lead includes 1: more --seeds may decide"
         told.append((DOUBT, doubt))
     return told
 
@@ -219,7 +219,7 @@ def passings(answer: Sweep) -> list[str]:
 
 
 def _passing(answer: Sweep, crossing: Mapping[str, Any]) -> str:
-    """Return who passes whom and where, and whether seeds agree on it.
+    """Return who passes whom and where, and whether that is sure.
 
     It is of the metric itself: what the table shows may be relative to each design's own.
     """
