@@ -15,6 +15,7 @@ import indelible
 from conftest import needs_core
 from indelible import latencies
 from indelible.metrics import METRICS
+from indelible.plots import comparison as comparison_plot
 from indelible.plots import latencies as latencies_plot
 from indelible.text import run as run_text
 
@@ -114,6 +115,18 @@ def test_a_line_of_the_figure_is_a_distribution(fake: object) -> None:
     (legend,) = drawing.legends
     # A commit of `native` makes nothing durable, and takes no time.
     assert [text.get_text() for text in legend.get_texts()] == ["leaky! (not crash-safe)", "silo"]
+
+
+def test_a_design_has_the_colour_of_other_figures(fake: object) -> None:
+    from matplotlib.colors import to_rgb
+
+    answer = indelible.compare(["native", "silo", "undo@x86"], ["hash"], latencies=True)
+    (axes,) = latencies_plot.figure(answer).axes
+    (bars,) = comparison_plot.figure(answer).axes
+    lines = {line.get_label(): to_rgb(line.get_color()) for line in axes.get_lines()}
+    fills = {bar.get_label(): bar.patches[0].get_facecolor()[:3] for bar in bars.containers}
+    assert [*lines] == ["silo", "undo@x86"]
+    assert lines == {label: fills[label] for label in lines}
 
 
 def test_panels_are_in_rows_and_say_of_what_their_axes_are(fake: object) -> None:

@@ -82,8 +82,10 @@ def figure(answer: Comparison) -> Figure:
 def _panel(axes: Axes, answer: Comparison, workload: str, cores: int | None) -> None:
     from matplotlib.ticker import EngFormatter
 
-    for index, design in enumerate(_drawn(answer)):
-        steps = distribution(answer, (design, workload, cores))
+    drawn = _drawn(answer)
+    # A design has its number in the comparison, and so the colour of other figures.
+    for index, design in enumerate(answer.designs):
+        steps = distribution(answer, (design, workload, cores)) if design in drawn else None
         if steps is None:
             continue
         # The curve begins at a share of 0, since no commit is faster than the first step.
