@@ -43,11 +43,15 @@ def test_a_cell_without_a_ratio_has_a_mark_and_no_bar(fake: ModuleType) -> None:
 
 @pytest.mark.parametrize("design", ["silo", "native"])
 def test_no_two_of_many_look_alike(fake: ModuleType, design: str) -> None:
+    from matplotlib.colors import to_rgb
+
     many = range(4 * len(plots.COLOURS))
     answer = indelible.compare([design], ["hash"], crash=False)
     looks = [(*plots.look_of(answer, design, index).values(),) for index in many]
     lines = [(look[0], plots.beside_colour(plots.LINES, i)) for i, look in enumerate(looks)]
     points = [(*look.values(),) for look in reproduction_plot.LOOKS[: len(many)]]
+    # A hatch can be seen on its bar.
+    assert not any(to_rgb(face) == to_rgb(edge) for face, edge, *_ in looks)
     for each in (looks, points, *([lines] if design == "silo" else [])):
         assert len({*each}) == len(many)
 

@@ -53,7 +53,8 @@ POINTS = 72
 NUMBERS_INCHES = 0.9
 
 #: Distinct in grey and for the colour-blind (Okabe and Ito), each with a hatch of its own.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#000000")
+BLACK = "#000000"
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", BLACK)
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "<", ">", "*")
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 LINES = ("-", "--", "-.", ":")
@@ -333,7 +334,9 @@ def look_of(answer: Comparison, design: str, index: int) -> dict[str, object]:
     colour = COLOURS[index % len(COLOURS)]
     if answer.is_safe(design):
         hatch = beside_colour(HATCHES, index)
-        return {"facecolor": colour, "edgecolor": "black", "linewidth": 0.5, "hatch": hatch}
+        # A hatch has the colour of the edge, and has to be seen on black, too.
+        edge = "white" if colour == BLACK else "black"
+        return {"facecolor": colour, "edgecolor": edge, "linewidth": 0.5, "hatch": hatch}
     outline = {
         "edgecolor": colour,
         "linewidth": 0.8,
