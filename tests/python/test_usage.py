@@ -64,6 +64,9 @@ def test_what_has_no_value_is_a_dash(fake: ModuleType) -> None:
     (row,) = (line for line in answer.usage().splitlines() if line.startswith("hash"))
     assert row.split()[6] == "-"
     del answer.runs["silo", "hash", None, 1]
+    (axes,) = usage_plot.figure(answer).axes
+    (mark,) = axes.texts
+    assert (mark.get_text(), mark.xy) == ("-", (pytest.approx(0.2), 0))
     assert set(usage.numbers(answer, CELL).values()) == {None}
     del answer.runs["native", "hash", None, 1]
     with pytest.raises(InputError, match="no figure"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from indelible import text
 from indelible.errors import InputError
-from indelible.plots import blocks, entitle, label, look_of, name_groups, styled
+from indelible.plots import blocks, entitle, label, look_of, mark, name_groups, styled
 from indelible.text import comparison as comparison_text
 from indelible.usage import numbers
 
@@ -46,6 +46,9 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
         banks, full = ([_height(one[name]) for one in found] for name in (BUSY, TAKEN))
         axes.bar(places, banks, bar, label=label(answer, design), **look_of(answer, design, index))
         dots += zip(places, full, strict=True)
+        for place, one in zip(places, found, strict=True):
+            if one[BUSY] is None:
+                mark(axes, text.BLANK, place, 0.0)
     # `clip_on` is off so that dots at the ends of the axis are whole.
     look = {"s": 9, "color": "white", "edgecolor": "black", "linewidth": 0.7, "clip_on": False}
     axes.scatter(*zip(*dots, strict=True), label=FULL, zorder=3, **look)
