@@ -372,7 +372,8 @@ def test_intervals_of_a_sweep_are_drawn(fake: ModuleType) -> None:
     asked = ("silo", "sqlite", {"silo.entries": [4, 12]})
     several = indelible.sweep(*asked, seeds=3)
     (axes,) = sweep_plot.figure(several).axes
-    assert axes.get_title(loc="left") == "machine silo · 8 cores · seeds 1 to 3, 95 % intervals"
+    title = axes.get_title(loc="left").replace("\n", " ")
+    assert title == "machine silo · 8 cores · seeds 1 to 3, 95 % intervals"
     (line,) = axes.containers
     _, _, (lines,) = line.lines
     low, high = (y for _, y in lines.get_segments()[1])

@@ -15,6 +15,7 @@ import pytest
 import indelible
 from conftest import needs_core
 from indelible import extension, pool, settings
+from indelible.plots import sweep as sweep_plot
 from indelible.text import sweep as sweep_text
 
 Command = Callable[..., tuple[int, str, str]]
@@ -303,3 +304,20 @@ def test_cores_that_vary_are_not_said_twice(fake: ModuleType) -> None:
     assert " 8 cores" in sweep_text.where(
         indelible.sweep(["silo"], ["hash"], {"silo.entries": [4]}, cores=8)
     )
+
+
+def test_lines_say_of_what_they_are(fake: ModuleType) -> None:
+    vary = {"silo.entries": [4, 12]}
+    (axes,) = sweep_plot.figure(indelible.sweep(["silo", "leaky"], ["hash", "sqlite"], vary)).axes
+    own = "Throughput, higher is better relative to each design's own at silo.entries=4"
+    assert axes.get_ylabel().replace("\n", " ") == own
+    # However long it is, it has the height of the figure.
+    assert axes.yaxis.label.get_window_extent().y0 > 0
+    title = axes.get_title(loc="left").replace("\n", " ")
+    assert title == "machine silo · 8 cores · seed 1; geometric means over hash, sqlite"
+    answer = indelible.sweep(["silo", "leaky"], "hash", vary, normalize="leaky")
+    (axes,) = sweep_plot.figure(answer).axes
+    # A single design's lines are workloads.
+    label = axes.get_ylabel().replace("\n", " ")
+    assert label == "Throughput of silo, higher is better relative to leaky"
+    assert axes.get_title(loc="left") == "machine silo · 8 cores · seed 1"

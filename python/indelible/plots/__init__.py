@@ -46,11 +46,14 @@ WIDTH_INCHES = 7.0
 HEIGHT_INCHES = 2.4
 
 #: The font sizes of titles and of values over bars, in points; the points of an inch; and the width
-#: of the numbers beside a panel, in inches.
+#: of the numbers beside a panel, and of a label of up to two lines, in inches.
 TITLE_FONT = 7
 MARK_FONT = 6
 POINTS = 72
 NUMBERS_INCHES = 0.9
+
+#: The distance of lines of text, in font sizes.
+LINE_HEIGHT = 1.25
 
 #: Distinct in grey and for the colour-blind (Okabe and Ito), each with a hatch of its own.
 BLACK = "#000000"
@@ -73,6 +76,9 @@ FEW_NUMBERS = 4
 LEGEND_COLUMN = 4.8
 LEGEND_ROWS = 2
 LEGEND_ROW_INCHES = 0.17
+
+#: More workloads than these are counted in a title, and not named.
+NAMED_WORKLOADS = 6
 
 #: The look of confidence intervals.
 INTERVAL_LOOK = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7}
@@ -232,8 +238,10 @@ def _legend_width(labels: Sequence[str], columns: int) -> float:
 
 
 def entitle(axes: Axes, said: str) -> None:
-    """Write a title above a panel that has the figure's whole width."""
-    said = filled(said, axes.figure.get_figwidth() - NUMBERS_INCHES)
+    """Write a title above a panel that has the figure's whole width, and its label already."""
+    further = max(axes.get_ylabel().count("\n") - 1, 0)
+    taken = NUMBERS_INCHES + further * LINE_HEIGHT * STYLE["font.size"] / POINTS
+    said = filled(said, axes.figure.get_figwidth() - taken)
     axes.set_title(said, fontsize=TITLE_FONT, loc="left", color="0.3")
 
 

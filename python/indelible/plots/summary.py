@@ -13,6 +13,7 @@ from indelible.plots import (
     COLOURS,
     DECADE,
     INTERVAL_LOOK,
+    NAMED_WORKLOADS,
     blocks,
     entitle,
     missing,
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 ACROSS, UP = "throughput", "pm_writes"
 
 PANEL_INCHES = 3.0
-
-#: More workloads than these are counted in a title, and not named.
-NAMED_WORKLOADS = 6
 
 #: The room around the points for their names, as a part of the points' range.
 MARGIN = 0.12

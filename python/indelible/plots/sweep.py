@@ -19,7 +19,9 @@ from indelible.plots import (
     DECADE,
     HEIGHT_INCHES,
     INTERVAL_LOOK,
+    LINE_HEIGHT,
     MARKERS,
+    NAMED_WORKLOADS,
     POINTS,
     STYLE,
     WIDTH_INCHES,
@@ -60,6 +62,9 @@ LABELS_IN_ROW = 4
 LEVEL_LABELS = 7
 USED = 0.9
 
+#: The part of the height of a figure with lines that is not beside their axis, in inches.
+AROUND_INCHES = 0.6
+
 #: Blue below 1, grey at 1 and yellow above, with lightness that grows with the value (Nunez et al.,
 #: 2018); reversed where lower is better.
 COLOUR_MAP = "cividis"
@@ -84,9 +89,8 @@ ABOVE_INCHES = 0.45
 BAR_LENGTH_INCHES = 2.6
 BAR_INCHES = 1.2
 
-#: The most of a cell that text may fill, and the distance of its lines in font sizes.
+#: The most of a cell that text may fill.
 FILLED = 0.86
-LINE_HEIGHT = 1.25
 
 #: The colours of cells without a value, and of cells where designs are level.
 BARE = "white"
@@ -133,9 +137,11 @@ def _lines(answer: Sweep) -> Figure:
         axes.set_xscale("log")
     _name_values(axes, dict(zip(places, values, strict=True)))
     axes.set_xlabel(key)
-    axes.set_ylabel(_label(answer))
+    room = HEIGHT_INCHES - AROUND_INCHES
+    label = [filled(line, room, STYLE["font.size"]) for line in _label(answer).split("\n")]
+    axes.set_ylabel("\n".join(label))
     sure = ", 95 % intervals" if len(answer.seeds_shown) > 1 else ""
-    entitle(axes, sweep_text.where(answer) + sure)
+    entitle(axes, "; ".join([sweep_text.where(answer) + sure, *_over(answer)]))
     handles, labels = axes.get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True))
     add_legend(drawing, named, "outside upper center", LABELS_IN_ROW)
@@ -168,10 +174,19 @@ def _apart(axes: Axes, sizes: Mapping[float, float]) -> list[float]:
     return found
 
 
+def _over(answer: Sweep) -> list[str]:
+    """Return the workloads of lines that are designs; lines of a single design are workloads."""
+    if len(answer.shown()) == 1:
+        return []
+    count = len(answer.workloads)
+    named = sweep_text.title_lines(answer)[1]
+    return [named if count <= NAMED_WORKLOADS else f"geometric means over {count} workloads"]
+
+
 def _label(answer: Sweep) -> str:
     metric = METRICS[answer.metric]
-    what = ", ".join(filter(None, (metric.title, metric.better)))
-    return f"{what}\nrelative to {sweep_text.base(answer)}"
+    what = ", ".join(filter(None, (metric.title + sweep_text.of(answer), metric.better)))
+    return f"{what}\nrelative to {sweep_text.relative_to(answer)}"
 
 
 def _places(values: Sequence[str]) -> Sequence[float]:

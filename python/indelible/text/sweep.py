@@ -120,15 +120,25 @@ def _mean(answer: Sweep, design: str) -> Callable[[Point], Sure]:
 def title_lines(answer: Sweep) -> list[str]:
     """Return the title: the metric, the base of the ratios, and the workloads."""
     metric = METRICS[answer.metric]
-    shown = answer.shown()
-    of = f" of {text.marked(answer, shown[0])}" if len(shown) == 1 else ""
-    own = "" if answer.normalize or len(shown) == 1 else "each design's own at "
-    what = f"{metric.title}{of} relative to {own}{base(answer)}"
+    what = f"{metric.title}{of(answer)} relative to {relative_to(answer)}"
     lines = [", ".join(filter(None, (what, metric.better)))]
-    if len(shown) > 1:
+    if len(answer.shown()) > 1:
         over = ", ".join(answer.workloads)
         lines.append(f"geometric means over {over}" if len(answer.workloads) > 1 else over)
     return lines
+
+
+def of(answer: Sweep) -> str:
+    """Return whose the numbers are if they are of one design; no text if they are of several."""
+    shown = answer.shown()
+    return f" of {text.marked(answer, shown[0])}" if len(shown) == 1 else ""
+
+
+def relative_to(answer: Sweep) -> str:
+    """Return what is 1.00, and of several designs without a base whose."""
+    is_own = answer.normalize is None and len(answer.shown()) > 1
+    own = "each design's own at " if is_own else ""
+    return f"{own}{base(answer)}"
 
 
 def axes(answer: Sweep) -> str:
