@@ -63,6 +63,12 @@ def test_values_stand_on_bars_where_there_is_room(fake: ModuleType) -> None:
     # Of the base the mean alone, since all of it is 1.00.
     means = [text.ratio(few.gmean(design)) for design in few.designs]
     assert [note.get_text() for note in axes.texts] == [means[0], *said, means[1]]
+    # The base need not be the first design.
+    (other,) = comparison_plot.figure(replace(few, normalize="silo")).axes
+    last = replace(few, normalize="silo")
+    said = [text.ratio(last.ratio(("native", name, None))) for name in few.workloads]
+    assert [note.get_text() for note in other.texts][:2] == said
+    assert len(other.texts) == 4
     assert axes.get_title(loc="left").endswith("(higher is better)")
     assert [*axes.lines[0].get_ydata()] == [1, 1]
     many = tuple(f"workload-{index}" for index in range(12))

@@ -71,12 +71,14 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
         )
         # With few bars there is room for every value, with many only for those of the means.
         tops = [*zip(container.patches, ratios, sides[1], strict=True)]
-        has_value = [index > 0 and roomy] * len(answer.workloads) + [room >= 1]
-        for (patch, ratio, reach), is_told in zip(tops, has_value, strict=True):
+        # Of the base it would be 1.00 everywhere.
+        is_told = design != answer.normalize and roomy
+        has_value = [is_told] * len(answer.workloads) + [room >= 1]
+        for (patch, ratio, reach), has in zip(tops, has_value, strict=True):
             middle = patch.get_x() + patch.get_width() / 2
             if ratio is None:
                 mark(axes, text.BLANK, middle, 0.0)
-            elif is_told and ratio:
+            elif has and ratio:
                 mark(axes, text.ratio(ratio), middle, ratio + reach, upright)
     axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--", zorder=0.5)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
