@@ -28,7 +28,7 @@ def probe(
 ) -> Probed:
     """Measure the memories of machines as real ones were measured, beside the published numbers.
 
-    The groups are latency, persists, bandwidth and amplification; `only` names some of them. With
+    The groups are latency, persist, bandwidth and amplification; `only` names some of them. With
     `curves` the runs for the figure are made, too, such as latency over footprint.
     """
     groups = GROUPS if only is None else listed("only", only)
