@@ -54,7 +54,8 @@ def run(answer: Run, width: int | None = None) -> str:
     say("commit", f"{_latency(latency)} cycles{until}; durability {row['durability']}")
     if steps := latency.get("distribution"):
         told = [q for q in QUANTILES if is_told(q, count)]
-        say("latencies", "  ".join(f"p{100 * q:g} {_quantile(steps, q):,}" for q in told))
+        each = "  ".join(f"p{100 * q:g} {_quantile(steps, q):,}" for q in told)
+        say("latencies", each or BLANK)
     shares = percentages(row["stalls"])
     ranked = sorted(shares, key=lambda name: -shares[name])
     stack = " | ".join(f"{_spaced(n)} {shares[n]:.1f}" for n in ranked if shares[n] >= 0.05)
