@@ -223,6 +223,24 @@ def test_a_small_ratio_keeps_digits_that_say_something() -> None:
     assert text.half_width_cell(0.0001, 0.034) == "<0.001"
     assert text.half_width_cell(0.012, 0.9) == "0.01"
     assert text.half_width_cell(0.001, 0.9) == "<0.01"
+    # As many digits as beside it.
+    for width, shown in ((0.3, "<1"), (0.5, "<1"), (0.6, "1"), (120.4, "120")):
+        assert text.half_width_cell(width, 150) == shown
+
+
+def test_what_rounds_to_the_next_unit_is_said_in_it() -> None:
+    assert [text.quantity(of, "tx/s") for of in (999.4, 999.6)] == ["999 tx/s", "1.00 ktx/s"]
+    assert [text.quantity(of, "B") for of in (-999.6, 999_600)] == ["-1.00 kB", "1.00 MB"]
+    assert [text.seconds(of) for of in (0.9996, 999.4e-6)] == ["1.00 s", "999 us"]
+    assert [text.digits(of) for of in (9.994, 9.999, 99.94, 99.96)] == [
+        "9.99",
+        "10.0",
+        "99.9",
+        "100",
+    ]
+    assert [text.ratio(of) for of in (99.99, 99.999)] == ["99.99", "100"]
+    sizes = {1023: "1023 B", (1 << 20) - 1: "1 MiB", 1023 << 10: "1023 KiB", 1 << 30: "1 GiB"}
+    assert {of: text.size(of) for of in sizes} == sizes
 
 
 def test_the_crash_test_of_a_run_is_of_what_was_run(

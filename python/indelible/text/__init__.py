@@ -40,6 +40,9 @@ LOGARITHMIC = "which is symmetric in logarithms"
 #: A word of a command as a shell takes it apart: what is between quotes has blanks of its own.
 SHELL_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""", re.DOTALL)
 
+#: The part of a unit that rounds to a whole one with three digits.
+CARRIED = 0.9995
+
 #: The least ratio that is shown.
 LEAST_RATIO = 1e-4
 
@@ -73,7 +76,7 @@ def terminal_width() -> int:
 def quantity(value: float, unit: str) -> str:
     """Return a number with a decimal prefix: 12.3 Mtx/s."""
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= factor:
+        if abs(value) >= CARRIED * factor:
             return f"{digits(value / factor)} {prefix}{unit}"
     return f"{digits(value)} {unit}"
 
@@ -91,22 +94,24 @@ def joules(value: float) -> str:
 def size(of: float) -> str:
     """Return bytes with the binary prefix that suits them."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if of >= factor:
-            return f"{of / factor:.4g} {unit}"
+        # What would round to 1024 of the unit below is 1 of this.
+        if of >= factor - factor / 2048:
+            return f"{max(of / factor, 1.0):.4g} {unit}"
     return f"{of:.0f} B"
 
 
 def _of_one(value: float, unit: str) -> str:
     """Return an amount of a unit, or of a part of it."""
     for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "u")):
-        if value >= factor:
+        if value >= CARRIED * factor:
             return f"{digits(value / factor)} {prefix}{unit}"
     return f"{digits(value / 1e-9)} n{unit}"
 
 
 def digits(value: float) -> str:
     """Return three significant digits, or two below 0.1, without an exponent."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else ratio(value)
+    # Which range a number is in is that of the rounded number: 9.999 is 10.0.
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else ratio(value)
 
 
 def percentages(parts: Mapping[str, float]) -> dict[str, float]:
@@ -129,13 +134,13 @@ def ratio(value: float) -> str:
     """
     if 0 < value < LEAST_RATIO:
         return f"<{LEAST_RATIO:g}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.{_decimals(value)}f}"
+    return f"{value:.{_decimals(value)}f}"
 
 
 def _decimals(value: float) -> int:
     """Return how many digits a ratio has behind the point."""
     if value <= 0 or value >= 0.1:
-        return 2
+        return 0 if value >= 99.995 else 2
     # The exponent of the rounded number: 0.0999 is 0.10.
     return 1 - int(f"{max(value, LEAST_RATIO):.1e}".partition("e")[2])
 
@@ -156,8 +161,8 @@ def half_width_cell(value: float | None, of: float | None = None) -> str:
     if value >= 100:
         return ratio(value)
     digits = 2 if of is None else _decimals(of)
-    least = 10**-digits
-    return f"<{least:.{digits}f}" if 0 < value < least / 2 else f"{value:.{digits}f}"
+    said = f"{value:.{digits}f}"
+    return f"<{10**-digits:.{digits}f}" if value > 0 and not float(said) else said
 
 
 # Tables.
