@@ -118,9 +118,11 @@ def stacks(
 
 
 def rows(answer: Comparison, of: Stacked) -> Iterator[dict[str, Any]]:
-    """Return a row for each stack: the total, and the parts."""
+    """Return a row for each stack: the total, and the parts, in percent of the base's total."""
+    of_base = {"unit": "percent", "relative_to": answer.normalize}
     for cores in answer.cores:
         for design, cells in stacks(answer, of, cores).items():
             for workload, cell in zip([*answer.workloads, MEAN], cells, strict=True):
                 own = {"design": design, "cores": answer.cores_used(cores), "workload": workload}
-                yield {**own, "total": cell and sum(cell.values()), "parts": cell}
+                total = cell and sum(cell.values())
+                yield {**own, "total": total, "parts": cell, **of_base}

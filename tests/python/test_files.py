@@ -9,7 +9,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -213,6 +213,11 @@ def table_of(command: Command, path: Path, *words: str) -> list[dict[str, str]]:
         return [*csv.DictReader(file)]
 
 
+def what(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what the numbers of a row are."""
+    return row["metric"], row["unit"], row["relative_to"]
+
+
 def test_the_table_is_a_file_of_means(command: Command, tmp_path: Path) -> None:
     words = ["compare", "--designs", "native,silo", "--workloads", "hash,sqlite", "--no-crash"]
     words += ["--cores", "1,8", "--seeds", "3"]
@@ -224,6 +229,7 @@ def test_the_table_is_a_file_of_means(command: Command, tmp_path: Path) -> None:
         ("silo", "1", "hash"),
     ]
     assert len(rows) == 2 * 2 * 3
+    assert {what(row) for row in rows} == {("throughput", "tx/s", "native")}
     answer = json.loads(command(*words, "--json")[1])
     cell = next(c for c in answer["cells"] if (c["design"], c["workload"]) == ("silo", "sqlite"))
     assert float(rows[4]["normalized"]) == cell["normalized"]
@@ -242,11 +248,14 @@ def test_the_table_of_a_sweep_is_a_file(command: Command, tmp_path: Path) -> Non
         ("2", "hash", "2.0"),
         ("2", "gmean", "2.0"),
     ]
+    assert {what(row) for row in rows} == {("throughput", "tx/s", "cores=1")}
 
 
 def test_what_core_time_is_spent_on_is_a_file_and_in_json(command: Command, tmp_path: Path) -> None:
     rows = table_of(command, tmp_path / "stacks.csv", *COMPARE, "--stalls")
     stacks = json.loads(command(*COMPARE, "--stalls", "--json")[1])["stacks"]
+    base = stacks[0]["design"]
+    assert {(row["unit"], row["relative_to"]) for row in rows} == {("percent", base)}
     assert [(row["design"], row["workload"]) for row in stacks] == [
         *[("native", "hash"), ("native", "mean")],
         *[("silo", "hash"), ("silo", "mean")],
