@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -119,6 +121,37 @@ def test_changes_are_drawn_where_they_move_what_they_are_of(fake: ModuleType) ->
     for design, colour in zip(pair, plots.COLOURS, strict=False):
         marks = {x for one in dots.lines if one.get_color() == colour for x in one.get_xdata()}
         assert marks == {answer.effect(point, design) for point in seen}
+
+
+def test_intervals_of_changes_are_drawn(fake: ModuleType) -> None:
+    pair = ["undo@x86", "silo"]
+    answer = indelible.why(pair, ["sqlite"], fields=["silo"], seeds=3)
+    drawing = causes_plot.figure(answer)
+    assert drawing.get_suptitle().endswith("seeds 1 to 3, 95 % intervals")
+    bars, dots = drawing.axes
+    seen = [point for point in answer.ranked() if answer.is_seen(point)]
+    ends = [interval(answer.ratio(at), answer.ratio_half_width(at)) for at in seen]
+    assert sorted(intervals_in(bars)) == [pytest.approx(end) for end in sorted(ends)]
+    assert ends
+    each = {
+        interval(answer.effect(at, design), answer.effect_half_width(at, design))
+        for at in seen
+        for design in pair
+    }
+    shown = {*intervals_in(dots)}
+    assert shown
+    assert all(any(end == pytest.approx(own) for own in each) for end in shown)
+
+
+def interval(mean: float, half_width: float) -> tuple[float, float]:
+    high = half_width + math.sqrt(half_width**2 + mean**2)
+    return mean**2 / high, high
+
+
+def intervals_in(axes: Any) -> list[tuple[float, float]]:  # noqa: ANN401
+    """Return the ends of the intervals that are drawn."""
+    lines = [line for bar in axes.containers if hasattr(bar, "lines") for line in bar.lines[2]]
+    return [(one[0], other[0]) for line in lines for one, other in line.get_segments()]
 
 
 def test_fields_that_move_most_are_drawn(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,9 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from indelible.errors import InputError
+from indelible.means import reaches
 from indelible.metrics import METRICS
-from indelible.plots import COLOURS, MARKERS, UNSAFE_HATCH, WIDTH_INCHES, styled
+from indelible.plots import COLOURS, INTERVAL_LOOK, MARKERS, UNSAFE_HATCH, WIDTH_INCHES, styled
 from indelible.results.causes import AS_IT_IS, Causes
 from indelible.results.sweep import Point
 from indelible.text.causes import TOP, marked_names
@@ -73,7 +74,8 @@ def figure(answer: Causes) -> Figure:
     for axes in panels:
         _frame(axes)
     over = ", ".join(answer.sweep.workloads)
-    title = f"{over} · {where(answer.as_it_is, answer.cores)}"
+    sure = ", 95 % intervals" if len(answer.sweep.seeds_shown) > 1 else ""
+    title = f"{over} · {where(answer.as_it_is, answer.cores)}{sure}"
     drawing.suptitle(title, fontsize=7, color="0.3", wrap=True)
     drawing.legend(loc="outside lower center", ncols=5, frameon=False)
     return drawing
@@ -123,9 +125,11 @@ def _bars(axes: Axes, answer: Causes, fields: dict[str, list[Point]]) -> None:
             told.add(look.get("label"))
             look |= {"height": height, "edgecolor": "black", "linewidth": 0.4}
             axes.barh(at, there - here, left=here, **look)
+            down, up = reaches(there, answer.ratio_half_width(point))
+            _interval(axes, there, at, (down, up))
             axes.annotate(
                 change.after,
-                (there, at),
+                (there + up if there > here else there - down, at),
                 xytext=(2 if there > here else -2, 0),
                 textcoords="offset points",
                 ha="left" if there > here else "right",
@@ -133,6 +137,16 @@ def _bars(axes: Axes, answer: Causes, fields: dict[str, list[Point]]) -> None:
                 fontsize=5.5,
             )
     axes.axvline(here, color="black", linewidth=0.8)
+    down, up = reaches(here, answer.ratio_half_width())
+    if down or up:
+        axes.axvspan(here - down, here + up, color="0.93", zorder=0.4)
+
+
+def _interval(axes: Axes, x: float, y: float, reach: tuple[float, float]) -> None:
+    """Draw the confidence interval of a value, if it has one."""
+    if any(reach):
+        sides = [[side] for side in reach]
+        axes.errorbar(x, y, xerr=sides, fmt="none", ecolor="0.4", zorder=2.5, **INTERVAL_LOOK)
 
 
 def _dots(
@@ -142,13 +156,16 @@ def _dots(
         look = {"color": COLOURS[index], "marker": MARKERS[index], "markersize": 4}
         for is_larger, fill in FILLS.items():
             marks = [
-                (answer.effect(point, design), place)
+                (point, place + 0.16 * (2 * index - 1) * (len(names) > 1))
                 for place, points in enumerate(fields.values())
                 for point in points
                 if answer.changes[point].is_larger is is_larger
             ]
-            values = [value for value, _ in marks]
-            places = [at + 0.16 * (2 * index - 1) * (len(names) > 1) for _, at in marks]
+            values = [answer.effect(point, design) for point, _ in marks]
+            places = [place for _, place in marks]
+            for value, (point, place) in zip(values, marks, strict=True):
+                reach = reaches(value, answer.effect_half_width(point, design))
+                _interval(axes, value or math.nan, place, reach)
             # With a single design there are no bars whose legend would explain the fills.
             what = f"{name}, {BARS[is_larger]['label']}" if len(names) == 1 else name
             told = "" if len(names) > 1 and is_larger is not True else what
