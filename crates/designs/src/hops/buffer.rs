@@ -208,6 +208,15 @@ impl Polled {
 }
 
 #[cfg(test)]
+impl Entry {
+    /// An entry of a test, which looks at nothing else of it.
+    pub fn of(line: u64, epoch: u64, state: State) -> Entry {
+        let (line, data, mask, class) = (Line(line), [0; 64], 1, Class::Data);
+        Entry { line, data, mask, epoch, class, leaves: Cycle(0), stamp: epoch, state }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -230,16 +239,7 @@ mod tests {
         let mut buffer = Buffer::new();
         assert_eq!(buffer.epoch_of(Line(1)), None, "all is durable");
         for (line, epoch) in [(1, 3), (2, 4), (1, 5)] {
-            buffer.entries.push_back(Entry {
-                line: Line(line),
-                data: [0; 64],
-                mask: 1,
-                epoch,
-                class: Class::Data,
-                leaves: Cycle(0),
-                stamp: epoch,
-                state: State::Unsent,
-            });
+            buffer.entries.push_back(Entry::of(line, epoch, State::Unsent));
         }
         let epochs = [1, 2, 9].map(|line| buffer.epoch_of(Line(line)));
         assert_eq!(epochs, [Some(5), Some(4), Some(3)]);

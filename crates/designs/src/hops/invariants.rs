@@ -55,8 +55,7 @@ fn check_sent(CoreId(core): CoreId, buffer: &Buffer) -> Result<(), String> {
 mod tests {
     use model::config::Config;
     use model::design::{Design, Setup, Shape};
-    use model::meters::Class;
-    use model::units::{Cycle, Line};
+    use model::units::Cycle;
 
     use super::*;
     use crate::hops::{HopsParams, HopsRules};
@@ -70,18 +69,8 @@ mod tests {
         hops.polled.refresh(Cycle(1_000_000), &hops.buffers);
         let buffer = &mut hops.buffers[CoreId(1)];
         buffer.epoch = 5;
-        buffer.entries.extend(entries.iter().zip(0..).map(|(&(line, epoch, state), stamp)| {
-            Entry {
-                line: Line(line),
-                data: [0; 64],
-                mask: 1,
-                epoch,
-                class: Class::Data,
-                leaves: Cycle(0),
-                stamp,
-                state,
-            }
-        }));
+        let of = |&(line, epoch, state): &(u64, u64, State)| Entry::of(line, epoch, state);
+        buffer.entries.extend(entries.iter().map(of));
         let said = hops.check_invariants().err().unwrap_or_default();
         assert!(said.starts_with(text) && text.is_empty() == said.is_empty(), "{said}");
     }

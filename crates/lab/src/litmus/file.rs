@@ -195,8 +195,8 @@ impl Reader {
 
     fn number(&self, word: &str) -> Result<u64, InputError> {
         let number = match word.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16),
-            None => word.parse(),
+            Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16),
+            _ => word.parse(),
         };
         number.or_else(|_| self.wrong(&format!("`{word}` is not a whole number of 64 bits")))
     }
