@@ -373,6 +373,8 @@ class LitmusTests:
     without: str | None = None
     #: The settings as the caller gave them.
     settings: tuple[tuple[str, str], ...] = ()
+    #: Whether each image that is seen has a timeline.
+    timelines: bool = False
 
     def command(self) -> str:
         """Return the command line that repeats these tests."""
@@ -380,7 +382,7 @@ class LitmusTests:
             "litmus",
             [word for order, _ in self.orders for word in ("--order", order)],
             flag("--random", self.random or None),
-            flags(self, "mutants", "program", "without"),
+            flags(self, "mutants", "program", "without", "timelines"),
             sets(self.settings),
             flags(self, "seed"),
             [file.path for file in self.files],
@@ -393,4 +395,5 @@ class LitmusTests:
         request = {"orders": orders, "tests": tests, "seed": self.seed}
         request |= {"random": self.random, "mutants": self.mutants}
         request |= {"program": self.program, "without": self.without}
+        request |= {"timelines": self.timelines}
         return json.loads(extension.core.litmus(json.dumps(request), control))

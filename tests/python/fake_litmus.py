@@ -18,12 +18,19 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 
     `narrow` has no room for some of what it is asked.
     """
-    tests = [(path.rsplit("/")[-1], "A=0 B=1") for path, _ in request["tests"]]
+    tests = [(path, "A=0 B=1") for path, _ in request["tests"]]
     tests = tests or [("two_stores", "A=0 B=1"), ("older_value_returns", "X=1 Y=1")]
+    if request["timelines"]:
+        tests.insert(1, ("two_stores", "A=1 B=0"))
     orders = [order["name"] for order in request["orders"]] or [order["name"] for order in ORDERS]
     if request["program"] is not None:
         tests = []
     rows = [_row(test, image, order) for test, image in tests for order in orders]
+    for row in rows:
+        row["file"] = row["test"] if request["tests"] else None
+        row["test"] = row["test"].rsplit("/")[-1]
+        if request["timelines"] and row["seen"]:
+            row["timeline"] = _timeline("A", "B")
     answered = {"rows": rows, "cancelled": False}
     if request["random"] or request["program"]:
         answered["random"] = [_random_row(order, request) for order in orders]

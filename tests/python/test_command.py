@@ -259,6 +259,7 @@ def test_litmus_tests_are_files_or_those_that_there_are(
 ) -> None:
     assert command("litmus")[0] == 0
     unasked = {"random": 0, "mutants": False, "program": None, "without": None}
+    unasked |= {"timelines": False}
     assert fake.asked[-1][1] == {"orders": [], "tests": [], "seed": 1, **unasked}
     mine = tmp_path / "mine.litmus"
     mine.write_text("thread\n", encoding="utf-8")
@@ -287,6 +288,20 @@ def test_files_of_one_name_have_a_row_each(command: Command, tmp_path: Path) -> 
     assert [row[-2:] for row in table] == [["no", "WRONG"]] * 3
     for name in (*files, "alone.litmus"):
         assert f"{name} on torn: " in shown
+
+
+def test_images_of_one_test_share_its_name_and_its_runs(command: Command) -> None:
+    shown = command("litmus", "--order", "ideal", "--order", "torn", columns=200)[1]
+    more = command("litmus", "--order", "ideal", "--order", "torn", "--timelines", columns=200)[1]
+    heads = [line.split()[0] for line in more.splitlines() if line.endswith("WRONG")]
+    assert heads == ["two_stores", "A=1", "older_value_returns"]
+    checked = [line for line in shown.splitlines() if line.startswith("checked")]
+    assert [line for line in more.splitlines() if line.startswith("checked")] == checked
+    # What is wrong is told once, however many images the test asks about.
+    wrong = [text.count("WRONG       two_stores on torn") for text in (shown, more)]
+    assert wrong == [1, 1]
+    seen = [line for line in more.splitlines() if line.startswith("seen        A=")]
+    assert seen == [f"seen        {image} in two_stores on ideal" for image in ("A=0 B=1", "A=1 B=0")]
 
 
 def test_settings_of_litmus_tests_are_for_all_hardware_or_for_one(

@@ -1,8 +1,8 @@
-//! Litmus tests: a few stores of a few threads, and an image that a power failure may leave or not.
+//! Litmus tests: a few stores of a few threads, and images that a power failure may leave or not.
 //! Each runs on ordering hardware without a log, many times with other delays, with the power cut
 //! at every point and every order of draining tried that the hardware's rules allow. The
-//! persistency model that the hardware declares says whether the image is allowed; the images say
-//! whether it is seen.
+//! persistency model that the hardware declares says whether such an image is allowed; what the
+//! power failures leave says whether it is seen.
 
 use std::sync::atomic::Ordering;
 
@@ -69,6 +69,9 @@ struct Request {
     /// Whether each rule of the hardware is switched off, too.
     #[serde(default)]
     mutants: bool,
+    /// Whether each image that was seen has a timeline.
+    #[serde(default)]
+    timelines: bool,
     /// The seed of the delays between steps.
     #[serde(default = "default_seed")]
     seed: u64,
@@ -175,23 +178,11 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
     let programs = request.programs();
     let random = programs.clone().count() * orders.len();
     control.total.store((planned + random) as u64, Ordering::Relaxed);
-    let mut rows = Vec::new();
+    let (mut rows, mut holds) = (Vec::new(), Vec::new());
     for test in &tests {
-        for order in &orders {
-            if control.cancelled.load(Ordering::Relaxed) {
-                break;
-            }
-            // A run that was cut short says nothing.
-            let Some(found) = run(order, test, request.seed, &control.cancelled)? else {
-                break;
-            };
-            let mut row = row(order, test, &found);
-            if let Some(wrong) = found.wrong() {
-                row["timeline"] = run::timeline(order, test, wrong, &control.cancelled)?;
-            }
-            rows.push(row);
-            control.done.fetch_add(1, Ordering::Relaxed);
-        }
+        let (of_test, held) = rows_of(test, &orders, &request, control)?;
+        rows.extend(of_test);
+        holds.push(held);
     }
     let mut answer = json!({});
     if random > 0 {
@@ -199,11 +190,59 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
     }
     require_fit(&rows, &answer["random"])?;
     if request.mutants {
-        answer["mutants"] = mutants(&orders, &tests, &rows, (request.seed, control))?.into();
+        answer["mutants"] = mutants(&orders, (&tests, &holds), (request.seed, control))?.into();
     }
     answer["rows"] = rows.into();
     answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
     Ok(answer.to_string())
+}
+
+/// The rows of a test: of each image that it asks about, one for each hardware; and on which of the
+/// hardware it ran and nothing was wrong. If it is cancelled, hardware is missing in both.
+fn rows_of(
+    test: &Test,
+    orders: &[Hardware],
+    request: &Request,
+    control: &Control,
+) -> Result<(Vec<Value>, Vec<bool>), InputError> {
+    let mut rows = vec![Vec::new(); test.images.len()];
+    let mut holds = Vec::new();
+    for order in orders {
+        if control.cancelled.load(Ordering::Relaxed) {
+            break;
+        }
+        // A run that was cut short says nothing.
+        let Some(found) = run(order, test, request.seed, &control.cancelled)? else {
+            break;
+        };
+        for (place, of_image) in rows.iter_mut().enumerate() {
+            let mut row = row(order, test, place, &found);
+            row["file"] = (!request.tests.is_empty()).then_some(&*test.path).into();
+            row["timeline"] = timeline(order, test, (place, &found), (request, control))?;
+            of_image.push(row);
+        }
+        holds.push(found.runs != 0 && found.wrong().is_none());
+        control.done.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok((rows.concat(), holds))
+}
+
+/// The timeline of a row: of what is wrong, in the row of the first image, or else, if that was
+/// asked for, of how the image came about.
+fn timeline(
+    order: &Hardware,
+    test: &Test,
+    (place, found): (usize, &Found),
+    (request, control): (&Request, &Control),
+) -> Result<Value, InputError> {
+    let cancelled = &control.cancelled;
+    match (found.wrong(), &found.asked[place].seen) {
+        (Some(wrong), _) if place == 0 => run::timeline_of_wrong(order, test, wrong, cancelled),
+        (None, Some(seen)) if request.timelines => {
+            run::timeline_of_seen(order, test, seen, cancelled)
+        }
+        _ => Ok(Value::Null),
+    }
 }
 
 /// Refuses a request that fits none of the hardware.
@@ -276,22 +315,17 @@ fn run_programs(
     Ok(rows)
 }
 
-/// Finds what shows that each rule of the hardware is switched off.
+/// Finds what shows that each rule of the hardware is switched off; `holds` says of each test on
+/// which of the hardware nothing is wrong.
 fn mutants(
     orders: &[Hardware],
-    tests: &[Test],
-    intact: &[Value],
+    (tests, holds): (&[Test], &[Vec<bool>]),
     (seed, control): (u64, &Control),
 ) -> Result<Vec<Value>, InputError> {
-    // Rows of the intact hardware: all orders of a test, and then those of the next.
-    let holds = |order: usize, test: usize| {
-        let holds = |row: &Value| row["violation"].is_null() && row["runs"] != 0;
-        intact.get(test * orders.len() + order).is_some_and(holds)
-    };
     let mut rows = Vec::new();
     for (place, order) in orders.iter().enumerate() {
-        let right = tests.iter().enumerate().filter(|(index, _)| holds(place, *index));
-        let right: Vec<&Test> = right.map(|(_, test)| test).collect();
+        let right = tests.iter().zip(holds).filter(|(_, holds)| holds.get(place) == Some(&true));
+        let right: Vec<&Test> = right.map(|(test, _)| test).collect();
         for (rule, _) in order.entry.rules {
             match mutant(order, rule, &right, (seed, control))? {
                 Some(row) => rows.push(row),
@@ -348,15 +382,15 @@ fn mutant(
     Ok(Some(row))
 }
 
-fn row(order: &Hardware, test: &Test, found: &Found) -> Value {
+fn row(order: &Hardware, test: &Test, place: usize, found: &Found) -> Value {
     json!({
         "order": order.name(),
         "model": order.entry.model.map(model::design::Model::name),
         "test": test.name,
         "title": test.title,
-        "image": test.asked,
-        "allowed": found.allowed,
-        "seen": found.seen,
+        "image": test.images[place].text,
+        "allowed": found.asked[place].allowed,
+        "seen": found.asked[place].seen.is_some(),
         "images": found.images,
         "sampled": found.sampled,
         "runs": found.runs,
@@ -364,5 +398,6 @@ fn row(order: &Hardware, test: &Test, found: &Found) -> Value {
         "refusal": found.refused,
         "violation": found.wrong().map(|wrong| wrong.text(test)),
         "timeline": null,
+        "file": null,
     })
 }

@@ -10,7 +10,7 @@ use crate::contents::{Contents, View};
 use crate::design::{FenceKind, Model};
 use crate::firmware::Firmware;
 use crate::image::{Image, Remembered};
-use crate::oracle::{Early, Oracle, Violation};
+use crate::oracle::{Early, Moment, Oracle, Violation};
 use crate::persistency::Persistency;
 use crate::units::{CoreId, Cycle, PerCore, TxId, Word, mix};
 use crate::workload::Workload;
@@ -20,13 +20,15 @@ pub(crate) mod failure;
 mod found;
 mod keeper;
 mod nested;
+mod stores;
 pub mod versions;
 
 use choices::Choices;
 use failure::Arrivals;
-pub use found::{Crashes, Recovery, Saved};
+pub use found::{Answer, Crashes, Recovery, Saved};
 use keeper::Keeper;
 use nested::{Again, recover_to_the_end};
+use stores::Stores;
 use versions::Versions;
 
 /// At which of a run's crash points the power is cut.
@@ -80,18 +82,9 @@ pub enum Check {
     /// part.
     Transactions,
     /// The order of stores ([`crate::design::Ordering::model`]), in what the power failure left and
-    /// the hardware's own recovery made of it. The campaign is asked about an image in which words
-    /// hold these values ([`Crashes::allowed`], [`Crashes::seen`]).
-    Stores(Vec<(Word, u64)>),
-}
-
-/// What is known of the order of a run's stores.
-struct Stores {
-    order: Persistency,
-    asked: Vec<(Word, u64)>,
-    /// The words that were asked about and did not hold that value from the first: the image cannot
-    /// be before each of them is stored to.
-    changed: Vec<Word>,
+    /// the hardware's own recovery made of it. The campaign is asked about images, in each of which
+    /// some words hold these values ([`Crashes::asked`]).
+    Stores(Vec<Vec<(Word, u64)>>),
 }
 
 /// What a machine booted from, and what booting wrote.
@@ -163,13 +156,9 @@ impl Probe {
         let (model, cores) = (firmware.model(), oracle.cores());
         let stores = match &campaign.check {
             Check::Transactions => None,
-            Check::Stores(asked) => {
-                let changed = asked.iter().filter(|(word, is)| oracle.expected(*word) != *is);
-                Some(Stores {
-                    order: Persistency::new(model.unwrap_or(Model::Unordered), cores),
-                    changed: changed.map(|(word, _)| *word).collect(),
-                    asked: asked.clone(),
-                })
+            Check::Stores(images) => {
+                let order = Persistency::new(model.unwrap_or(Model::Unordered), cores);
+                Some(Stores::new(order, images, &oracle))
             }
         };
         let at_fences = match model {
@@ -308,10 +297,10 @@ impl Probe {
         }
     }
 
-    /// Notes whether the image that the campaign was asked about is allowed now.
+    /// Notes which of the images that the campaign was asked about are allowed now.
     fn ask(&mut self) {
-        if let Some(stores) = &self.stores {
-            self.found.allowed = self.found.allowed || stores.allow_asked();
+        if let Some(stores) = &mut self.stores {
+            stores.ask();
         }
     }
 
@@ -464,8 +453,12 @@ impl Probe {
         }
         let Some(stores) = &mut self.stores else { return };
         self.found.images += 1;
-        let holds = |&(word, is): &(Word, u64)| image.word(word) == is;
-        self.found.seen |= !stores.asked.is_empty() && stores.asked.iter().all(holds);
+        stores.see(&image, || Moment {
+            point: self.found.passed,
+            order: self.order,
+            at,
+            early: self.early.clone(),
+        });
         let touched = stores.order.touched();
         let words: Vec<(Word, u64)> =
             touched.into_iter().map(|word| (word, image.word(word))).collect();
@@ -500,6 +493,7 @@ impl Probe {
             promises: self.oracle.promises(),
             checker: self.workload.checker().map(Checker::shown),
             kept: self.keeper.kept(),
+            asked: self.stores.map_or_else(Vec::new, |stores| stores.answers),
             ..self.found
         }
     }
@@ -572,14 +566,6 @@ impl Probe {
             word,
             history,
         });
-    }
-}
-
-impl Stores {
-    /// Whether the image that was asked about is allowed now.
-    fn allow_asked(&self) -> bool {
-        let possible = self.changed.iter().all(|word| self.order.is_touched(*word));
-        possible && !self.asked.is_empty() && self.order.check(&self.asked).is_ok()
     }
 }
 

@@ -37,6 +37,19 @@ impl Early {
     }
 }
 
+/// A power failure, and the image that it left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The crash point, from 1.
+    pub point: u64,
+    /// Which of the images of that point it is: 0 for the one that timing produced.
+    pub order: u64,
+    /// When the power failed.
+    pub at: Cycle,
+    /// The writes that have arrived early in that image, in their order.
+    pub early: Vec<Early>,
+}
+
 /// Something that a recovered image holds and must not, or lacks and must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -65,6 +78,14 @@ pub struct Violation {
     pub word: Option<Word>,
     /// What the transactions that touched the word did, oldest first.
     pub history: Vec<String>,
+}
+
+impl Violation {
+    /// The power failure after which it was found, and the image.
+    pub fn moment(&self) -> Moment {
+        let Violation { point, order, at, early, .. } = self;
+        Moment { point: *point, order: *order, at: *at, early: early.clone() }
+    }
 }
 
 /// A transaction that is not acknowledged, as its program made it.

@@ -21,7 +21,7 @@ EPILOG = """\
 examples:
   indelible litmus
   indelible litmus --order hops --order x86
-  indelible litmus --order hops mine.litmus
+  indelible litmus --order hops mine.litmus --timelines
   indelible litmus --order ./mine.py --random 600 --mutants
   indelible litmus --order hops --program 490 --without line_in_order
   indelible litmus --order hops --set design.entries=1 --set controller.count=4
@@ -62,6 +62,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without", metavar="RULE", help="switch off one rule of the hardware in every run"
     )
+    parser.add_argument(
+        "--timelines",
+        action="store_true",
+        help="also show how each image that was seen came about",
+    )
     options.add_settings(
         parser,
         "a field of the machine `tiny` or of the hardware (`design`) in every run",
@@ -76,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `litmus`."""
-    own = ("orders", "random", "mutants", "program", "without", "set", "seed")
+    own = ("orders", "random", "mutants", "program", "without", "timelines", "set", "seed")
     words = options.given(args, *own)
     return options.reply(
         args,

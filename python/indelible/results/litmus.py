@@ -12,7 +12,10 @@ from indelible.results import OfJson
 
 @dataclass(frozen=True, repr=False)
 class Litmus(OfJson):
-    """Litmus tests on ordering hardware: `litmus.rows` has a row for each test and order."""
+    """Litmus tests on ordering hardware.
+
+    `litmus.rows` has a row for each image that a test asks about and each order.
+    """
 
     data: Mapping[str, Any]
     tests: LitmusTests

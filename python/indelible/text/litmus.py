@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from indelible.text import crash as crash_text
 from indelible.text import timeline as timeline_text
 
 Row = Mapping[str, Any]
+Names = Mapping[str, str]
 
 #: The result if in no run every load had its value, so that nothing is known of the image.
 UNASKED = "no run"
@@ -49,48 +51,82 @@ def litmus(answer: Litmus, width: int | None = None) -> str:
 
 def _tests(answer: Litmus, rows: Sequence[Row], width: int) -> list[str]:
     orders = list(dict.fromkeys(row["order"] for row in rows))
-    tests = _by_test(rows)
-    names = _names(answer, tests)
-    table = [
-        [name, test[0]["image"], *map(_cell, test), *[text.BLANK] * (len(orders) - len(test))]
-        for name, test in zip(names, tests, strict=True)
-    ]
     label = labels(orders, "orders")
+    names = _names(rows)
+    table, above = [], None
+    for image in _by_image(rows):
+        name = names[_test_of(image[0])]
+        cells = [*map(_cell, image), *[text.BLANK] * (len(orders) - len(image))]
+        # The name of a test that asks about several images stands beside the first.
+        table.append(["" if name == above else name, image[0]["image"], *cells])
+        above = name
     lines = [text.columns(["test", "image", *label.values()], table, width), ""]
     shown = set(map(_cell, rows))
     lines += [text.paragraph(cell, body, width) for cell, body in CELLS.items() if cell in shown]
-    shown_of: set[str] = set()
-    for name, test in zip(names, tests, strict=True):
-        for row in filter(is_wrong, test):
-            why = row["violation"] or f"the image {row['image']} was seen"
-            on = label[row["order"]]
-            lines += ["", text.paragraph("WRONG", f"{name} on {on}: {why}", width)]
-            if row["timeline"] is None:
-                continue
-            if row["order"] in shown_of:
-                lines.append(text.paragraph("timeline", "--json has it", width))
-                continue
-            shown_of.add(row["order"])
-            settings = row["timeline"]["machine"]
-            lines += [text.paragraph("on tiny", " ".join(settings), width)] if settings else []
-            lines += _timeline(row["timeline"], width)
+    lines += _wrong(answer, names, label, width)
+    if answer.tests.timelines:
+        lines += _seen(rows, names, label, width)
     refusals = {(row["order"], row["refusal"]) for row in rows if row["refusal"] is not None}
     for on, why in sorted(refusals):
         # An error of hardware in Python already begins with its name.
         told = why if why.startswith(on) else f"{label[on]}: {why}"
         lines.append(text.paragraph("refused", told, width))
-    runs, images = (sum(row[name] for row in rows) for name in ("runs", "images"))
+    each = _each_test(rows)
+    runs, images = (sum(row[name] for row in each) for name in ("runs", "images"))
     lines += ["", text.paragraph("checked", f"{images:,} images of {runs:,} runs", width)]
-    return [*lines, *_sampled(names, tests, width)]
+    return [*lines, *_sampled(each, names, label, width)]
 
 
-def _sampled(names: Sequence[str], tests: Sequence[Sequence[Row]], width: int) -> list[str]:
+def _wrong(answer: Litmus, names: Names, label: Mapping[str, str], width: int) -> list[str]:
+    """Return what is wrong in each test on each hardware, the first of each with its timeline."""
+    lines: list[str] = []
+    shown_of: set[str] = set()
+    told: set[tuple[str, str]] = set()
+    for row in filter(is_wrong, answer.data["rows"]):
+        on, name = row["order"], names[_test_of(row)]
+        why = row["violation"] or f"the image {row['image']} was seen"
+        what = f"{name} on {label[on]}: {why}"
+        if (on, what) in told:
+            # Another image of the same test: what is wrong is the same.
+            continue
+        told.add((on, what))
+        lines += ["", text.paragraph("WRONG", what, width)]
+        if row["timeline"] is None:
+            continue
+        if on in shown_of:
+            lines.append(text.paragraph("timeline", "--json has it", width))
+            continue
+        shown_of.add(on)
+        lines += _timeline_on(row["timeline"], width)
+    return lines
+
+
+def _seen(rows: Sequence[Row], names: Names, label: Mapping[str, str], width: int) -> list[str]:
+    """Return how each image came about that was seen and has a timeline."""
+    lines: list[str] = []
+    for row in rows:
+        if not is_wrong(row) and row["timeline"] is not None:
+            name = names[_test_of(row)]
+            what = f"{row['image']} in {name} on {label[row['order']]}"
+            lines += ["", text.paragraph("seen", what, width)]
+            lines += _timeline_on(row["timeline"], width)
+    return lines
+
+
+def _timeline_on(timeline: Mapping[str, Any], width: int) -> list[str]:
+    settings = timeline["machine"]
+    lines = [text.paragraph("on tiny", " ".join(settings), width)] if settings else []
+    return lines + _timeline(timeline, width)
+
+
+def _sampled(
+    rows: Sequence[Row], names: Names, label: Mapping[str, str], width: int
+) -> list[str]:
     """Return the tests that had too many images to check every one, if there are any."""
-    label = labels([row["order"] for row in tests[0]], "orders")
     found = [
-        f"{name} on {label[row['order']]} ({text.plural(row['sampled'], 'power failure')})"
-        for name, test in zip(names, tests, strict=True)
-        for row in test
+        f"{names[_test_of(row)]} on {label[row['order']]}"
+        f" ({text.plural(row['sampled'], 'power failure')})"
+        for row in rows
         if row["sampled"]
     ]
     if not found:
@@ -201,23 +237,31 @@ def _mutants(answer: Litmus, width: int) -> list[str]:
     return lines
 
 
-def _by_test(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return the rows of each test; a test's rows for all orders follow each other."""
-    tests: list[list[Row]] = []
+def _by_image(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return the rows of each image that is asked about: for all orders, they follow each other."""
+    images: list[list[Row]] = []
     for row in rows:
         if row["order"] == rows[0]["order"]:
-            tests.append([])
-        tests[-1].append(row)
-    return tests
+            images.append([])
+        images[-1].append(row)
+    return images
 
 
-def _names(answer: Litmus, tests: Sequence[Sequence[Row]]) -> list[str]:
+def _each_test(rows: Sequence[Row]) -> list[Row]:
+    """Return one row for each test and order: images of a test share what is told of its runs."""
+    return list({(_test_of(row), row["order"]): row for row in reversed(rows)}.values())[::-1]
+
+
+def _test_of(row: Row) -> str:
+    """Return what tells a test from the others: its file, or the name of a built-in one."""
+    return row["file"] or row["test"]
+
+
+def _names(rows: Sequence[Row]) -> Names:
     """Return a name for each test: its file's path, if files in two places have one name."""
-    names = [test[0]["test"] for test in tests]
-    paths = [file.path for file in answer.tests.files] or names
-    return [
-        name if names.count(name) == 1 else path for name, path in zip(names, paths, strict=False)
-    ]
+    names = {_test_of(row): row["test"] for row in rows}
+    counts = Counter(names.values())
+    return {of: name if counts[name] == 1 else of for of, name in names.items()}
 
 
 def _cell(row: Row) -> str:

@@ -20,12 +20,14 @@ def litmus(
     program: int | None = None,
     without: str | None = None,
     set: Settings = None,
+    timelines: bool = False,
 ) -> Litmus:
     """Run litmus tests on ordering hardware: those of `files`, or the built-in ones.
 
     Files are named one by one, or in a list. `random` programs are run, too, and with `mutants`
     everything again with each rule of the hardware switched off, until a test shows it. `program`
-    runs one random program alone, `without` switches a rule off, and `set` holds in every run.
+    runs one random program alone, `without` switches a rule off, and `set` holds in every run. With
+    `timelines` each image that is seen is told with how it came about.
     """
     given, orders = pairs(set), tuple(dict.fromkeys(listed("orders", orders)))
     known = [row["name"] for row in extension.catalog("orders")]
@@ -47,5 +49,15 @@ def litmus(
         without = named("without", without)
         if mutants:
             raise InputError("`mutants` switches off every rule, and `without` one; keep one")
-    tests = experiment.LitmusTests(scripts, own, seed, random, mutants, program, without, given)
+    tests = experiment.LitmusTests(
+        scripts,
+        own,
+        seed,
+        random,
+        mutants,
+        program,
+        without,
+        given,
+        truth("timelines", timelines),
+    )
     return pool.execute_one(tests, lambda data: Litmus(data, tests), "tests")

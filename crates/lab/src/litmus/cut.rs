@@ -9,7 +9,7 @@ use designs::{Entry, Order};
 use model::config::Config;
 use model::crash::{Campaign, Check, Crashes, Points};
 use model::engine::{Control, Failure, Run};
-use model::oracle::Violation;
+use model::oracle::{Moment, Violation};
 use model::params::Choice;
 use model::timeline::{Asked, Recorded, Wanted};
 use model::units::Word;
@@ -105,8 +105,8 @@ pub struct Cut<'a> {
     pub violations_max: usize,
     /// The seed from which the orders of images are chosen.
     pub seed: u64,
-    /// The image that is asked about.
-    pub image: Vec<(Word, u64)>,
+    /// The images that are asked about.
+    pub images: Vec<Vec<(Word, u64)>>,
 }
 
 /// What a run came to.
@@ -165,14 +165,14 @@ impl Cut<'_> {
         })
     }
 
-    /// Makes the run again, and returns what happened in it: up to the power failure of a violation
-    /// that it had, or, if that is of none, for as long as it goes on. There is nothing if the user
-    /// cancels it, if it does something else than the first time, or if more happens in it than a
-    /// timeline holds.
+    /// Makes the run again, and returns what happened in it: up to a power failure that it had, or,
+    /// if the crash point is 0, for as long as it goes on. There is nothing if the user cancels it,
+    /// if it does something else than the first time, or if more happens in it than a timeline
+    /// holds.
     ///
     /// # Panics
     /// As [`left`](Cut::left).
-    pub fn recorded(self, of: &Violation, cancelled: &Arc<AtomicBool>) -> Option<Recorded> {
+    pub fn recorded(self, of: &Moment, cancelled: &Arc<AtomicBool>) -> Option<Recorded> {
         let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
         let kept = RefCell::new(None);
         let (points, part) = match of.point {
@@ -205,7 +205,7 @@ impl Cut<'_> {
             violations_max: self.violations_max,
             seed: self.seed,
             keep: 0,
-            check: Check::Stores(self.image),
+            check: Check::Stores(self.images),
         };
         let outcome = (self.hardware.entry.run)(Order {
             settings: self.settings,

@@ -1,4 +1,4 @@
-//! Reading a litmus test: a few lines of text that say what each thread does and which image is
+//! Reading a litmus test: a few lines of text that say what each thread does and which images are
 //! asked about. docs/litmus.md has the format.
 
 use model::units::{DRAM_BASE, LINE_BYTES, LINE_WORDS, WORD_BYTES, Word};
@@ -9,7 +9,9 @@ use crate::error::{InputError, unknown};
 /// A litmus test.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// The file's name without its directory and ending.
+    /// The file.
+    pub path: String,
+    /// Its name without its directory and ending.
     pub name: String,
     /// What is tested, in a few words; its name if the file does not say.
     pub title: String,
@@ -17,10 +19,17 @@ pub struct Test {
     pub variables: Vec<(String, Word)>,
     /// What each thread does.
     pub threads: Vec<Vec<Step>>,
-    /// Words of persistent memory, and what they hold in the image that is asked about.
-    pub image: Vec<(Word, u64)>,
-    /// The same as it was written.
-    pub asked: String,
+    /// The images that are asked about, of which there is at least one.
+    pub images: Vec<Asked>,
+}
+
+/// An image that a test asks about.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Words of persistent memory, and what they hold in it.
+    pub words: Vec<(Word, u64)>,
+    /// The same as text, `A=0 B=1`.
+    pub text: String,
 }
 
 /// A step of a thread. Addresses are in bytes.
@@ -28,10 +37,16 @@ pub struct Test {
 pub enum Step {
     /// Store a value.
     Store(u64, u64),
+    /// Store a value past the caches.
+    StorePast(u64, u64),
     /// Load; the run counts only if this is the value.
     Load(u64, u64),
     /// Load until this is the value.
     Wait(u64, u64),
+    /// Write the line of this address back.
+    Flush(u64),
+    /// Order, and flush nothing.
+    Fence,
     /// Flush what this thread stored to since it did so last, and order.
     Order,
     /// Flush in the same way, and wait until it is durable.
@@ -43,21 +58,22 @@ pub enum Step {
 /// The most instructions of one `work`.
 const WORK_MAX: u64 = 10_000;
 
-const STEPS: &[&str] = &["store", "load", "wait", "order", "durable", "work"];
+/// The most images of a test.
+const IMAGES_MAX: usize = 64;
+
+const STEPS: &[&str] =
+    &["store", "movnti", "load", "wait", "flush", "fence", "order", "durable", "work"];
 /// Instructions that a user may look for, none of which is a step.
 const INSTRUCTIONS: &[&str] = &[
-    "flush",
     "clflush",
     "clflushopt",
     "clwb",
     "persist",
-    "fence",
     "mfence",
     "sfence",
     "ofence",
     "dfence",
     "barrier",
-    "movnti",
     "lock",
 ];
 const HEADS: &[&str] = &["title", "line", "volatile", "thread", "image"];
@@ -72,7 +88,7 @@ struct Reader {
     /// The number of lines that are taken, in persistent and in volatile memory.
     lines: [u64; 2],
     threads: Vec<Vec<Step>>,
-    image: Option<(Vec<(Word, u64)>, String)>,
+    images: Vec<Asked>,
     /// The values that loads and waits expect, each with its line in the file and its address.
     expected: Vec<(usize, u64, u64)>,
 }
@@ -91,7 +107,7 @@ pub fn read(path: &str, text: &str) -> Result<Test, InputError> {
         variables: Vec::new(),
         lines: [0; 2],
         threads: Vec::new(),
-        image: None,
+        images: Vec::new(),
         expected: Vec::new(),
     };
     for line in text.lines() {
@@ -115,8 +131,8 @@ impl Reader {
     }
 
     fn take(&mut self, verb: &str, rest: &[&str], line: &str) -> Result<(), InputError> {
-        if self.image.is_some() {
-            return self.wrong("nothing may follow the image of a test");
+        if verb != "image" && !self.images.is_empty() {
+            return self.wrong("only another `image` may follow the image of a test");
         }
         match (verb, rest) {
             ("title" | "line" | "volatile", _) if !self.threads.is_empty() => {
@@ -139,7 +155,7 @@ impl Reader {
             ("thread", _) => {
                 return self.wrong("`thread` must stand alone on its line; its steps follow");
             }
-            ("image", _) => self.image = Some((self.read_image(rest)?, rest.join(" "))),
+            ("image", _) => self.read_images(rest)?,
             _ => self.step(verb, rest)?,
         }
         Ok(())
@@ -203,8 +219,17 @@ impl Reader {
 
     fn step(&mut self, verb: &str, rest: &[&str]) -> Result<(), InputError> {
         let step = match (verb, rest) {
+            ("fence", []) => Step::Fence,
             ("order", []) => Step::Order,
             ("durable", []) => Step::Durable,
+            ("flush", [name]) => {
+                let address = self.variable(name)?;
+                if address >= DRAM_BASE {
+                    return self
+                        .wrong(&format!("`{name}` is volatile: a flush of it does nothing"));
+                }
+                Step::Flush(address)
+            }
             ("work", [count]) => {
                 let count = self.number(count)?;
                 if count > WORK_MAX {
@@ -212,30 +237,33 @@ impl Reader {
                 }
                 Step::Work(count)
             }
-            ("store" | "load" | "wait", [name, value]) => {
+            ("store" | "movnti" | "load" | "wait", [name, value]) => {
                 let (address, value) = (self.variable(name)?, self.number(value)?);
-                if verb != "store" {
+                if matches!(verb, "load" | "wait") {
                     self.expected.push((self.line, address, value));
                 }
                 match verb {
                     "store" => Step::Store(address, value),
+                    "movnti" => Step::StorePast(address, value),
                     "load" => Step::Load(address, value),
                     _ => Step::Wait(address, value),
                 }
             }
-            ("order" | "durable", _) => {
+            ("flush", _) => return self.wrong("`flush` must be followed by a variable"),
+            ("fence" | "order" | "durable", _) => {
                 return self.wrong(&format!("`{verb}` must stand alone on its line"));
             }
             ("work", _) => {
                 return self.wrong("`work` must be followed by a number of instructions");
             }
-            ("store" | "load" | "wait", _) => {
+            ("store" | "movnti" | "load" | "wait", _) => {
                 return self.wrong(&format!("`{verb}` must be followed by a variable and a value"));
             }
             (verb, _) if INSTRUCTIONS.contains(&verb) => {
                 return self.wrong(&format!(
                     "there is no `{verb}`: `order` flushes what the thread stored to and fences, \
-                     and `durable` waits until that is durable, too"
+                     and `durable` waits until that is durable, too; `flush A` and `fence` do one \
+                     alone"
                 ));
             }
             _ => {
@@ -251,56 +279,95 @@ impl Reader {
         Ok(())
     }
 
-    fn read_image(&mut self, pairs: &[&str]) -> Result<Vec<(Word, u64)>, InputError> {
-        if pairs.is_empty() {
+    /// Reads a line `image A=0 B`: variables with the value that they hold, or without, which asks
+    /// about every value that they may hold.
+    fn read_images(&mut self, asked: &[&str]) -> Result<(), InputError> {
+        if asked.is_empty() {
             return self.wrong("`image` must be followed by values, such as `A=0 B=1`");
         }
-        let mut image = Vec::new();
-        for pair in pairs {
-            let Some((name, value)) = pair.split_once('=') else {
-                return self.wrong(&format!("`{pair}` is not a value, such as `A=1`"));
+        let mut images = vec![Asked { words: Vec::new(), text: String::new() }];
+        for pair in asked {
+            let (name, value) = match pair.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (*pair, None),
             };
-            let known = self.variables.iter().find(|(other, _)| other == name);
-            let Some(&(_, address)) = known else {
-                let names = self.variables.iter().map(|(name, _)| name.as_str());
-                let InputError { text, .. } = unknown("variable", name, names);
-                return self.wrong(&text);
-            };
-            if address >= DRAM_BASE {
-                return self.wrong(&format!("`{name}` is volatile: no image holds it"));
-            }
-            let word = Word::of(address);
-            if image.iter().any(|(other, _)| *other == word) {
+            let (word, values) = self.read_values(name, value)?;
+            if images[0].words.iter().any(|(other, _)| *other == word) {
                 return self.wrong(&format!("`{name}` already has a value in the image"));
             }
-            let value = self.number(value)?;
-            let store = Step::Store(address, value);
-            if value != 0 && !self.threads.iter().flatten().any(|step| *step == store) {
+            let with = |image: &Asked, value: u64| Asked {
+                words: [&image.words[..], &[(word, value)]].concat(),
+                text: format!("{} {name}={value}", image.text).trim_start().to_owned(),
+            };
+            let all =
+                images.iter().flat_map(|image| values.iter().map(|value| with(image, *value)));
+            images = all.collect();
+            if self.images.len() + images.len() > IMAGES_MAX {
+                return self.wrong(&format!("a test may ask about at most {IMAGES_MAX} images"));
+            }
+        }
+        for image in images {
+            if self.images.iter().any(|other| other.words == image.words) {
+                return self.wrong(&format!("the image {} is already asked about", image.text));
+            }
+            self.images.push(image);
+        }
+        Ok(())
+    }
+
+    /// The word of a variable in an image, and the values that are asked about: the one that is
+    /// given, or else all that threads store to it, and 0.
+    fn read_values(&self, name: &str, given: Option<&str>) -> Result<(Word, Vec<u64>), InputError> {
+        let known = self.variables.iter().find(|(other, _)| other == name);
+        let Some(&(_, address)) = known else {
+            let names = self.variables.iter().map(|(name, _)| name.as_str());
+            let InputError { text, .. } = unknown("variable", name, names);
+            return self.wrong(&text);
+        };
+        if address >= DRAM_BASE {
+            return self.wrong(&format!("`{name}` is volatile: no image holds it"));
+        }
+        let mut values = self.stored_to(address);
+        if let Some(given) = given {
+            let value = self.number(given)?;
+            if !values.contains(&value) {
                 return self.wrong(&format!("no thread stores {value} to `{name}`"));
             }
-            image.push((word, value));
+            values = vec![value];
         }
-        Ok(image)
+        Ok((Word::of(address), values))
+    }
+
+    /// What a word may hold, in ascending order: 0, and what threads store to it.
+    fn stored_to(&self, address: u64) -> Vec<u64> {
+        let stored = |step: &Step| match *step {
+            Step::Store(to, value) | Step::StorePast(to, value) if to == address => Some(value),
+            _ => None,
+        };
+        let stored = self.threads.iter().flatten().filter_map(stored);
+        let mut values: Vec<u64> = stored.chain([0]).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
     }
 
     fn finish(mut self, name: String) -> Result<Test, InputError> {
         self.line = self.line.max(1);
-        let Some((image, asked)) = self.image.take() else {
+        if self.images.is_empty() {
             return self.wrong("the test ends without an `image`");
-        };
+        }
         if self.threads.iter().all(Vec::is_empty) {
             return self.wrong("no thread does anything");
         }
-        let stored = |&&(_, address, value): &&(usize, u64, u64)| {
-            let store = Step::Store(address, value);
-            value == 0 || self.threads.iter().flatten().any(|step| *step == store)
-        };
-        if let Some((line, ..)) = self.expected.iter().find(|read| !stored(read)) {
-            return self.wrong_at(*line, "it expects a value that no thread stores");
+        for &(line, address, value) in &self.expected {
+            if !self.stored_to(address).contains(&value) {
+                return self.wrong_at(line, "it expects a value that no thread stores");
+            }
         }
         let title = self.title.take().unwrap_or_else(|| name.clone());
-        let of = |(name, address)| (name, Word::of(address));
-        let variables = self.variables.into_iter().map(of).collect();
-        Ok(Test { name, title, variables, threads: self.threads, image, asked })
+        let of = |(name, address): &(String, u64)| (name.clone(), Word::of(*address));
+        let variables = self.variables.iter().map(of).collect();
+        let Reader { file: path, threads, images, .. } = self;
+        Ok(Test { path, name, title, variables, threads, images })
     }
 }

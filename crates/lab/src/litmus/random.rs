@@ -116,8 +116,9 @@ impl Programs<'_> {
         let (settings, pairs, cores, program) = self.setup(number);
         let (config, pairs) = self.hardware.machine(&pairs)?;
         let run = cut(self.hardware, &settings, &config, cores, program);
-        let recorded = run.recorded(of, cancelled);
-        Ok(timeline::told(recorded, of, (self.hardware, &pairs), &Called::default()))
+        let of = of.moment();
+        let recorded = run.recorded(&of, cancelled);
+        Ok(timeline::told(recorded, &of, (self.hardware, &pairs), &Called::default()))
     }
 
     /// Describes a program: how the hardware is set up, what the machine has that is not `tiny`'s
@@ -205,7 +206,7 @@ fn cut<'a>(
         reorders: REORDERS,
         violations_max: 1,
         seed: program.seed,
-        image: Vec::new(),
+        images: Vec::new(),
     }
 }
 

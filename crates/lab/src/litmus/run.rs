@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::config::Config;
 use model::crash::Crashes;
-use model::oracle::Violation;
+use model::oracle::{Moment, Violation};
 use model::units::{CoreId, Line, mix};
 use model::workload::{Pm, Program, Ptr, Workload};
 use serde_json::Value;
@@ -21,16 +21,15 @@ use crate::trace::Called;
 pub struct Found {
     /// Runs, and those of them in which every load had the value that the test says.
     pub runs: u64,
-    /// See `runs`; only these say whether the image is allowed, and seen.
+    /// See `runs`; only these say whether an image is allowed, and seen.
     pub counted: u64,
     /// Images that were checked.
     pub images: u64,
     /// Power failures for which not every image that the hardware's rules allow was checked.
     pub sampled: u64,
-    /// Whether the model allows the image after a power failure at some time of some run.
-    pub allowed: bool,
-    /// Whether the image was seen.
-    pub seen: bool,
+    /// For each image that the test asks about, whether the model allows it after a power failure at
+    /// some time of some run, and where it was seen.
+    pub asked: Vec<Known>,
     /// An image that broke the hardware's promise, whatever the test asks about: the first that
     /// timing produced, whose timeline shows all of it, or else the first.
     pub violation: Option<Wrong>,
@@ -38,6 +37,22 @@ pub struct Found {
     pub raised: Option<Wrong>,
     /// Why runs on one of the machines, or on all, do not fit the hardware, or what was asked for.
     pub refused: Option<String>,
+}
+
+/// What is known of an image that a test asks about.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Whether the model allows it after a power failure at some time of some run.
+    pub allowed: bool,
+    /// The first time that timing left it, or else the first time that anything did.
+    pub seen: Option<Seen>,
+}
+
+/// An image that was seen, and the run in which it was.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    moment: Moment,
+    run: Timing,
 }
 
 /// Something wrong, and the run in which it was.
@@ -67,6 +82,11 @@ struct Timing {
 }
 
 impl Found {
+    /// Begins with no run of a test.
+    fn of(test: &Test) -> Found {
+        Found { asked: vec![Known::default(); test.images.len()], ..Found::default() }
+    }
+
     /// What is wrong, an image before an error.
     pub fn wrong(&self) -> Option<&Wrong> {
         self.violation.as_ref().or(self.raised.as_ref())
@@ -85,10 +105,17 @@ impl Found {
         }
         self.images += crashes.images;
         self.sampled += crashes.sampled;
-        if matched {
-            self.counted += 1;
-            self.allowed |= crashes.allowed;
-            self.seen |= crashes.seen;
+        if !matched {
+            return;
+        }
+        self.counted += 1;
+        for (known, answer) in self.asked.iter_mut().zip(crashes.asked) {
+            known.allowed |= answer.allowed;
+            if let Some(moment) = answer.seen
+                && known.seen.as_ref().is_none_or(|seen| moment.order == 0 && seen.moment.order > 0)
+            {
+                known.seen = Some(Seen { moment, run: run.clone() });
+            }
         }
     }
 }
@@ -134,7 +161,7 @@ pub(super) fn run_until(
     cancelled: &Arc<AtomicBool>,
     is_enough: impl Fn(&Found) -> bool,
 ) -> Result<Option<Found>, InputError> {
-    let mut found = Found::default();
+    let mut found = Found::of(test);
     for machine in 0..MACHINES.len() {
         let config = match hardware.machine(&settings_of(machine)) {
             Ok((config, _)) => config,
@@ -198,7 +225,7 @@ fn cut<'a>(
         reorders: ORDERS_MAX,
         violations_max: usize::MAX,
         seed: 1,
-        image: test.image.clone(),
+        images: test.images.iter().map(|image| image.words.clone()).collect(),
     }
 }
 
@@ -206,16 +233,38 @@ fn cut<'a>(
 ///
 /// # Errors
 /// What is wrong with the machine.
-pub fn timeline(
+pub fn timeline_of_wrong(
     hardware: &Hardware,
     test: &Test,
     wrong: &Wrong,
     cancelled: &Arc<AtomicBool>,
 ) -> Result<Value, InputError> {
-    let (config, pairs) = hardware.machine(&settings_of(wrong.run.machine))?;
-    let run = cut(hardware, test, &config, &wrong.run, &Arc::default());
-    let recorded = run.recorded(&wrong.violation, cancelled);
-    Ok(timeline::told(recorded, &wrong.violation, (hardware, &pairs), &called(test)))
+    timeline_of(hardware, test, (&wrong.run, &wrong.violation.moment()), cancelled)
+}
+
+/// The timeline of the run in which an image was seen, as JSON: `null` if there is none.
+///
+/// # Errors
+/// What is wrong with the machine.
+pub fn timeline_of_seen(
+    hardware: &Hardware,
+    test: &Test,
+    seen: &Seen,
+    cancelled: &Arc<AtomicBool>,
+) -> Result<Value, InputError> {
+    timeline_of(hardware, test, (&seen.run, &seen.moment), cancelled)
+}
+
+fn timeline_of(
+    hardware: &Hardware,
+    test: &Test,
+    (timing, moment): (&Timing, &Moment),
+    cancelled: &Arc<AtomicBool>,
+) -> Result<Value, InputError> {
+    let (config, pairs) = hardware.machine(&settings_of(timing.machine))?;
+    let run = cut(hardware, test, &config, timing, &Arc::default());
+    let recorded = run.recorded(moment, cancelled);
+    Ok(timeline::told(recorded, moment, (hardware, &pairs), &called(test)))
 }
 
 /// What a test calls its words.
@@ -319,6 +368,7 @@ impl Thread {
                     self.unflushed.push(line);
                 }
             }
+            Step::StorePast(address, value) => pm.store_past_caches(Ptr::to(address), value),
             Step::Load(address, value) => return pm.load(Ptr::to(address)) == value,
             Step::Wait(address, value) => {
                 let mut found = || {
@@ -327,12 +377,18 @@ impl Thread {
                 };
                 return (0..LOOKS).any(|_| found());
             }
+            Step::Flush(address) => {
+                let line = Line::of(address);
+                self.unflushed.retain(|other| *other != line);
+                pm.flush(Ptr::to(line.address()));
+            }
+            Step::Fence => pm.order(),
             Step::Order => {
-                self.flush(pm);
+                self.flush_all(pm);
                 pm.order();
             }
             Step::Durable => {
-                self.flush(pm);
+                self.flush_all(pm);
                 pm.durable();
             }
             Step::Work(instructions) => pm.work(instructions),
@@ -340,7 +396,8 @@ impl Thread {
         true
     }
 
-    fn flush(&mut self, pm: &mut Pm<'_>) {
+    /// Flushes every line that is not flushed yet.
+    fn flush_all(&mut self, pm: &mut Pm<'_>) {
         for line in self.unflushed.drain(..) {
             pm.flush(Ptr::to(line.address()));
         }
@@ -349,31 +406,64 @@ impl Thread {
 
 #[cfg(test)]
 mod tests {
+    use model::crash::Answer;
+    use model::units::Cycle;
+
     use super::*;
+
+    /// A test that asks about one image.
+    fn asking() -> Found {
+        Found { asked: vec![Known::default()], ..Found::default() }
+    }
+
+    /// What a run says of that image; where it was seen is the number of an order.
+    fn says(allowed: bool, seen: Option<u64>) -> Crashes {
+        let moment = |order| Moment { point: 1, order, at: Cycle(7), early: Vec::new() };
+        let asked = vec![Answer { allowed, seen: seen.map(moment) }];
+        Crashes { images: 5, asked, ..Crashes::default() }
+    }
+
+    /// What is known of the image.
+    fn known(found: &Found) -> (bool, Option<u64>) {
+        let Known { allowed, seen } = &found.asked[0];
+        (*allowed, seen.as_ref().map(|seen| seen.moment.order))
+    }
 
     /// One run in which the image is allowed, or seen, is enough, if its loads had the values that
     /// the test says.
     #[test]
     fn what_one_of_the_runs_allows_is_allowed() {
-        for (allowed, seen) in [(true, false), (false, true)] {
+        for (allowed, seen) in [(true, None), (false, Some(3))] {
             for place in 0..3 {
-                let mut found = Found::default();
+                let mut found = asking();
                 for run in 0..3 {
-                    let is_it = run == place;
-                    let (allowed, seen) = (allowed && is_it, seen && is_it);
-                    let crashes = Crashes { images: 5, allowed, seen, ..Crashes::default() };
+                    let crashes =
+                        if run == place { says(allowed, seen) } else { says(false, None) };
                     found.add(&Timing::default(), crashes, true);
                 }
-                assert_eq!((found.allowed, found.seen), (allowed, seen), "run {place}");
+                assert_eq!(known(&found), (allowed, seen), "run {place}");
                 assert_eq!((found.counted, found.images), (3, 15));
             }
         }
-        let (mut found, run) = (Found::default(), Timing::default());
-        let crashes = Crashes { images: 5, allowed: true, seen: true, ..Crashes::default() };
-        found.add(&run, crashes, false);
-        assert_eq!((found.allowed, found.seen, found.counted), (false, false, 0));
+        let mut found = asking();
+        found.add(&Timing::default(), says(true, Some(0)), false);
+        assert_eq!((known(&found), found.counted), ((false, None), 0));
         assert_eq!(found.images, 5, "it was checked all the same");
         assert!(found.wrong().is_none());
+    }
+
+    /// The first image that timing produced, or else the first, has the timeline.
+    #[test]
+    fn where_timing_left_an_image_is_known_if_it_did() {
+        for (orders, expect) in [([2, 0, 0], (1, 0)), ([0, 2, 0], (0, 0)), ([5, 3, 4], (0, 5))] {
+            let mut found = asking();
+            for (machine, order) in orders.into_iter().enumerate() {
+                let run = Timing { machine, ..Timing::default() };
+                found.add(&run, says(true, Some(order)), true);
+            }
+            let seen = found.asked[0].seen.as_ref().expect("it was seen");
+            assert_eq!((seen.run.machine, seen.moment.order), expect);
+        }
     }
 
     /// The first image that timing produced, or else the first, is the one that is told.

@@ -1,8 +1,7 @@
-//! How an image came about that a test or a program must not leave: what was recorded of the run,
-//! in words.
+//! How an image came about: what was recorded of the run that left it, in words.
 
 use model::meters::Stall;
-use model::oracle::Violation;
+use model::oracle::Moment;
 use model::timeline::{Happening, Recorded};
 use serde_json::{Value, json};
 
@@ -13,11 +12,11 @@ use crate::trace::{self, Called};
 /// that looks for something in every cycle more than anybody reads).
 const EVENTS_MAX: usize = 1_000;
 
-/// What was recorded of a run in which something is wrong, as JSON; `null` if nothing was. The run
-/// was on the machine `tiny` with these settings, and some words are called by a name.
+/// What was recorded of a run up to the power failure that left an image, as JSON; `null` if nothing
+/// was. The run was on the machine `tiny` with these settings, and some words are called by a name.
 pub(super) fn told(
     recorded: Option<Recorded>,
-    of: &Violation,
+    of: &Moment,
     (hardware, machine): (&Hardware, &[(String, String)]),
     called: &Called,
 ) -> Value {
@@ -64,7 +63,7 @@ fn matters(what: &Happening) -> bool {
 #[cfg(test)]
 mod tests {
     use model::recorder::Span;
-    use model::units::{CoreId, Word};
+    use model::units::{CoreId, Cycle, Word};
 
     use super::*;
 
@@ -80,7 +79,7 @@ mod tests {
         let spans = (0..3_000).map(of).collect();
         let recorded =
             Recorded { started: 7, window: 7..9_999, ended: 9_999, cut: None, spans, holds: None };
-        let of = crate::lives::violation("liveness: all wait".into());
+        let of = Moment { point: 0, order: 0, at: Cycle(0), early: Vec::new() };
         let hardware = Hardware::of(&designs::ORDERS[0]);
         let told = told(Some(recorded), &of, (&hardware, &[]), &Called::default());
         let events = told["events"].as_array().expect("rows");

@@ -4,7 +4,7 @@ use crate::checker::Shown;
 use crate::design::{KeptBy, Structure};
 use crate::firmware::Firmware;
 use crate::image::Remains;
-use crate::oracle::{Left, Promises, Violation};
+use crate::oracle::{Left, Moment, Promises, Violation};
 
 /// What a crash campaign found.
 #[derive(Clone, Debug, Default)]
@@ -45,10 +45,19 @@ pub struct Crashes {
     /// Power failures that may leave more images than were checked, if the order of stores was
     /// checked or the workload has a checker.
     pub sampled: u64,
-    /// Whether the image that was asked about was allowed, if the order of stores was checked.
+    /// For each image that was asked about, whether it was allowed and seen, if the order of stores
+    /// was checked.
+    pub asked: Vec<Answer>,
+}
+
+/// What is known of an image that a campaign was asked about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether the hardware's model allows it after some power failure.
     pub allowed: bool,
-    /// Whether that image was seen.
-    pub seen: bool,
+    /// The power failure that left it: the first of those after which timing produced it, or else
+    /// the first.
+    pub seen: Option<Moment>,
 }
 
 /// What a design saves when the power fails, in bytes.
