@@ -61,11 +61,21 @@ def test_the_verdict_is_of_what_was_found_and_tried(changes: dict[str, Any], ver
 def test_power_cuts_are_of_all_crash_points_unless_the_run_was_stopped() -> None:
     assert "power cuts 400 of 12,000 and 3,400 more during recovery" in said()
     # Behind a violation of its own life a run passes no further crash points.
-    stopped = {"violations": [FOUND], "stopped": True}
+    stopped = {"violations": [FOUND], "stopped": True, "crash_points": None}
     assert "power cuts 400 and 3,400 more during recovery" in said(**stopped)
     later = {"violations": [FOUND | {"life": 2}], "stopped": True}
     assert "power cuts 400 of 12,000 and" in said(**later)
     assert "power cuts 12,000 (5.20 s, 2.31 kpoints/s)" in said(points=12_000, nested_points=0)
+
+
+def test_refusals_for_one_reason_are_counted() -> None:
+    refused = {"images": 2_137, "refused": 1_895, "nothing_new": False, "sampled": 0}
+    of_loop = {"violations": [FOUND | {"alike": 1_894}], "checker": refused}
+    told = said(**of_loop)
+    assert "violations FAIL: 1,895 of 2,137 images refused at event" in told
+    assert "and 1,894 more images refused for the same reason" in told
+    ended = of_loop | {"checker": refused | {"nothing_new": True}, "stopped": True}
+    assert "refused: stopped, since the last 1,000 showed nothing new at" in said(**ended)
 
 
 def test_what_never_happened_is_told_on_one_line() -> None:

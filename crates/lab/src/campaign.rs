@@ -55,6 +55,8 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     }
     let seconds = start.elapsed().as_secs_f64();
     let Found { first, later } = &found;
+    let is_stopped = first.violations.len() >= violations_max(&resolved)
+        || first.checker.is_some_and(|shown| shown.has_enough);
     let mut answer = json!({
         "design": resolved.design.card.name,
         "workload": resolved.workload_name,
@@ -64,7 +66,8 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "seed": resolved.seed,
         "durability": resolved.design.card.durability.name(),
         "domain": resolved.machine.config.controller.domain.name(),
-        "crash_points": first.passed,
+        // A run that was stopped has not come to all that it has.
+        "crash_points": (!is_stopped).then_some(first.passed),
         "points": first.points,
         "nested_points": first.nested_points,
         "checked": found.checked(),
@@ -83,7 +86,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "violations": found.violations().map(violation).collect::<Vec<_>>(),
         "seconds": seconds,
         "points_per_s": found.images() as f64 / seconds.max(1e-9),
-        "stopped": later.stopped || first.violations.len() >= violations_max(&resolved),
+        "stopped": later.stopped || is_stopped,
         "never": first.counted.as_deref().map(never),
         "untried_early": first.untried,
         "notes": notes(&resolved, first),
@@ -201,6 +204,7 @@ fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
         "history": violation.history,
         "there": violation.account.as_ref().map(|account| listed(&account.there)),
         "missing": violation.account.as_ref().map(|account| listed(&account.missing)),
+        "alike": violation.account.as_ref().map(|account| account.alike),
     })
 }
 

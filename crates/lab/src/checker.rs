@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::checker::{Examiner, Piece, Shown};
+use model::checker::{Examiner, Piece, Rejection, Shown};
 use model::units::{LINE_BYTES, LineData};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
@@ -56,7 +56,7 @@ struct Known {
     /// Set when the user wants an end.
     cancelled: OnceLock<Arc<AtomicBool>>,
     /// What it has said, by a hash of what it was asked about: it is not asked twice.
-    answers: Mutex<BTreeMap<u64, Result<(), String>>>,
+    answers: Mutex<BTreeMap<u64, Result<(), Rejection>>>,
     /// Why the program could not be run.
     broken: OnceLock<String>,
 }
@@ -135,12 +135,14 @@ impl Program {
         json!({
             "command": self.command,
             "images": shown.images,
+            "refused": shown.refused,
+            "nothing_new": shown.has_enough,
             "accepts_all": shown.accepts_garbage && refused_nothing,
         })
     }
 
     /// Locks the answers. Each of them is whole even if a thread that held the lock panicked.
-    fn answers(&self) -> MutexGuard<'_, BTreeMap<u64, Result<(), String>>> {
+    fn answers(&self) -> MutexGuard<'_, BTreeMap<u64, Result<(), Rejection>>> {
         self.known.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,7 +156,7 @@ impl Program {
     }
 
     /// Returns what the program says of memory; nothing if an end is wanted.
-    fn run(&self, memory: &[Piece], said: &[&str]) -> io::Result<Option<Result<(), String>>> {
+    fn run(&self, memory: &[Piece], said: &[&str]) -> io::Result<Option<Result<(), Rejection>>> {
         // What the program leaves beside its files must not be there for the next run.
         let folder = TempDir::with_prefix("indelible-check-")?;
         let files = write(memory, &folder.path().join("image"))?;
@@ -173,20 +175,21 @@ impl Program {
             command.env(format!("{MARK}_{thread}"), said);
         }
         command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
-        let (how, is_run) = match self.wait(command, &mut heard)? {
+        let (how, is_late) = match self.wait(command, &mut heard)? {
             Ended::Cancelled => return Ok(None),
             Ended::By(status) if status.success() => return Ok(Some(Ok(()))),
             Ended::By(status) => {
-                (how(status), !status.code().is_some_and(|code| NOT_RUN.contains(&code)))
+                let how = how(status);
+                if status.code().is_some_and(|code| NOT_RUN.contains(&code)) {
+                    self.give_up(format!("the checker {how}{}", heard.last_line()));
+                    return Ok(None);
+                }
+                (how, false)
             }
             Ended::Late => (format!("did not end within {} s", LIMIT.as_secs()), true),
         };
-        let told = format!("the checker {how}{}", heard.last_line());
-        if is_run {
-            return Ok(Some(Err(told)));
-        }
-        self.give_up(told);
-        Ok(None)
+        let text = format!("the checker {how}{}", heard.last_line());
+        Ok(Some(Err(Rejection { text, is_late })))
     }
 
     /// Runs a program until it ends, or for as long as it may take, and reads what it says.
@@ -228,7 +231,7 @@ impl Program {
 }
 
 impl Examiner for Program {
-    fn examine(&self, memory: &[Piece], said: &[&str]) -> Result<(), String> {
+    fn examine(&self, memory: &[Piece], said: &[&str]) -> Result<(), Rejection> {
         let mut hasher = DefaultHasher::new();
         (memory, said).hash(&mut hasher);
         let key = hasher.finish();

@@ -15,14 +15,21 @@ pub trait Checker {
     /// how many transactions of each core that stored something the image holds.
     ///
     /// # Errors
-    /// What is wrong with the image.
+    /// What is wrong with the image, unless another image was refused for the same reason.
     fn check(&self, image: &Image<'_>, reached: &Reached, held: &[u64]) -> Result<(), Refusal>;
 
     /// What the checker was asked about until now.
     fn shown(&self) -> Shown;
 
-    /// Whether an end is wanted: the checker then says nothing of what it is asked about.
+    /// How many images it refused for the reason of an [`Account`], after the one that it told of.
+    fn alike(&self, account: &Account) -> u64;
+
+    /// Whether the user has cancelled. If so, the checker accepts every image unseen.
     fn is_cancelled(&self) -> bool;
+
+    /// Whether it has refused so many images one after the other for known reasons that the
+    /// campaign may end.
+    fn has_enough(&self) -> bool;
 }
 
 /// How far the programs of a run have come.
@@ -132,8 +139,12 @@ impl Reached {
 pub struct Shown {
     /// The number of different images.
     pub images: u64,
+    /// How many of these it refused.
+    pub refused: u64,
     /// Whether it was asked about garbage, too, and accepted that.
     pub accepts_garbage: bool,
+    /// See [`Checker::has_enough`].
+    pub has_enough: bool,
 }
 
 /// Why what a power failure left is not accepted.
@@ -160,6 +171,11 @@ pub struct Account {
     pub there: Listed,
     /// Those that the program has made, and that are not there, or only in part.
     pub missing: Listed,
+    /// The reason why the image is refused, such that images with the same one show the same
+    /// mistake: what is told to the user says more.
+    pub reason: String,
+    /// How many more images were refused for that reason, and are not told of.
+    pub alike: u64,
 }
 
 /// Stores of a program; of many only some.
@@ -184,14 +200,23 @@ pub struct NamedStore {
     pub thread: u64,
 }
 
+/// What a program of the user's does not accept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Why, in a sentence.
+    pub text: String,
+    /// Whether it took so long that it was stopped.
+    pub is_late: bool,
+}
+
 /// A program of the user's that is shown memory.
 pub trait Examiner: Debug + Send + Sync {
     /// Checks whether the program accepts memory, in a piece for each region, when the threads of
     /// the program under test have said these words last.
     ///
     /// # Errors
-    /// A sentence that says why it does not.
-    fn examine(&self, memory: &[Piece], said: &[&str]) -> Result<(), String>;
+    /// Why it does not.
+    fn examine(&self, memory: &[Piece], said: &[&str]) -> Result<(), Rejection>;
 
     /// Keeps memory that the program does not accept, if the user wants that, under a number that
     /// no other has. Returns the names of the files.
@@ -200,7 +225,7 @@ pub trait Examiner: Debug + Send + Sync {
     /// A sentence that says why that cannot be done.
     fn keep(&self, memory: &[Piece], number: u64) -> Result<Vec<String>, String>;
 
-    /// Whether an end is wanted: the program then accepts what it is asked about unseen.
+    /// Whether the user has cancelled. If so, the program accepts all memory unseen.
     fn is_cancelled(&self) -> bool;
 
     /// The program's name.

@@ -197,9 +197,10 @@ impl Probe {
 
     /// Whether enough was found for the run to end, or the campaign or its checker was cancelled.
     pub fn is_done(&self) -> bool {
+        let is_done = |checker: &dyn Checker| checker.is_cancelled() || checker.has_enough();
         self.found.violations.len() >= self.campaign.violations_max
             || self.cancelled.load(Ordering::Relaxed)
-            || self.workload.checker().is_some_and(Checker::is_cancelled)
+            || self.workload.checker().is_some_and(is_done)
     }
 
     /// Notes that a core stored to a word of persistent memory, which held `values.0` and now holds
@@ -487,7 +488,11 @@ impl Probe {
     }
 
     /// Ends the campaign, and returns what it found.
-    pub fn finish(self) -> Crashes {
+    pub fn finish(mut self) -> Crashes {
+        if let Some(checker) = self.workload.checker() {
+            let accounts = self.found.violations.iter_mut().filter_map(|of| of.account.as_mut());
+            accounts.for_each(|account| account.alike = checker.alike(account));
+        }
         Crashes {
             checked: self.has_something_to_check(),
             promises: self.oracle.promises(),

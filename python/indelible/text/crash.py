@@ -73,9 +73,8 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines.append("interrupted: the smallest run with a violation was still being looked for")
     elif row.get("cancelled"):
         lines.append("interrupted: only these points were tried")
-    # A run that was stopped has passed fewer crash points than it has.
-    early = row.get("stopped") and any(violation["life"] == 1 for violation in violations)
-    part = row["points"] < row["crash_points"] and not early
+    # Of a run that was stopped it is not known how many crash points it has.
+    part = row["crash_points"] is not None and row["points"] < row["crash_points"]
     among = f" of {row['crash_points']:,}" if part else ""
     nested = row["nested_points"]
     again = f" and {nested:,} more during recovery" if nested else ""
@@ -232,6 +231,12 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     if not row["points"]:
         return "FAIL: the run was not completed"
     stopped = f": stopped after {plural(found, 'violation')}" if row.get("stopped") else ""
+    if any(violation.get("alike") for violation in row["violations"]):
+        # What is shown of a checker's refusals is one image for each reason.
+        checker = row["checker"]
+        if checker["nothing_new"]:
+            stopped = ": stopped, since the last 1,000 showed nothing new"
+        return f"FAIL: {checker['refused']:,} of {checker['images']:,} images refused{stopped}"
     return f"FAIL {failed_points(row):,}/{row['points']:,}{stopped}"
 
 
@@ -277,7 +282,9 @@ def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: 
     # Several images of a crash point share one place, which is shown once.
     places: dict[str, Counter[str]] = {}
     files: dict[str, list[str]] = {}
+    alike: Counter[str] = Counter()
     for violation in violations:
+        alike[violation["text"]] += violation.get("alike") or 0
         places.setdefault(violation["text"], Counter())[_place(violation, early)] += 1
         files.setdefault(violation["text"], []).extend(violation.get("files", ()))
     lines = []
@@ -289,6 +296,8 @@ def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: 
         if where[1:]:
             others = (f"{place}{_more_images(told_at[place])}" for place in where[1:])
             also.append(f"the same {', '.join(others)}")
+        if alike[what]:
+            also.append(f"and {plural(alike[what], 'more image')} refused for the same reason")
         if files[what]:
             also.append(f"kept in {', '.join(files[what])}")
         told = f"{where[0]}: {what}"

@@ -46,6 +46,68 @@ fn a_flag_that_is_cleared_again_is_told_of_as_the_newer_store() {
     assert!(unordered.iter().any(|text| text == early), "{unordered:?}");
 }
 
+/// Four records that are never flushed, made by one line of the program, and then a value that is
+/// not flushed either: the second mistake is told, too, and of the first one image.
+#[test]
+fn a_mistake_that_is_made_again_and_again_is_told_once() {
+    let mut trace = "region 0x10000 1024\nmeasured\n".to_owned();
+    for record in 1..=4 {
+        let at = 0x10040 + 0x40 * record;
+        trace += &format!("store {at:#x} {record} # a.c:10\n");
+        trace += &format!("store 0x10000 {record} # a.c:11\nflush 0x10000\nfence\n");
+    }
+    trace += "store 0x10200 7 # b.c:20\nstore 0x10240 1 # b.c:21\nflush 0x10240\nfence\n";
+    let verify = r#"
+    word() { od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }
+    count=$(word "$1" 0)
+    for record in 1 2 3 4; do
+        [ "$record" -gt "$count" ] || [ "$(word "$1" $((64 + 64 * record)))" = "$record" ] || {
+            echo "record $record of $count is lost"
+            exit 1
+        }
+    done
+    [ "$(word "$1" 576)" = 0 ] || [ "$(word "$1" 512)" = 7 ] || exit 3"#;
+    let answer = Bench::new(verify).answer("undo@x86 replay", &trace);
+    let violations = answer["violations"].as_array().expect("a list");
+    let told: Vec<String> = violations
+        .iter()
+        .map(|violation| {
+            let sources = violation["missing"]["stores"].as_array().expect("a list").iter();
+            let mut sources: Vec<&str> =
+                sources.map(|store| store["source"].as_str().expect("it is known")).collect();
+            sources.dedup();
+            sources.join(" ")
+        })
+        .collect();
+    assert!(told.len() < 5 && answer["stopped"] == false, "{told:?}");
+    assert_eq!(told.first().map(String::as_str), Some("a.c:10"));
+    assert!(told.contains(&"b.c:20".to_owned()), "{told:?}");
+    let alike: u64 = violations.iter().filter_map(|violation| violation["alike"].as_u64()).sum();
+    assert_eq!(answer["checker"]["refused"], alike + violations.len() as u64);
+    assert!(alike > 10, "{answer}");
+    assert_eq!(answer["checker"]["nothing_new"], false);
+}
+
+/// A thousand refusals that show nothing new end a campaign, which has then not come to all crash
+/// points.
+#[test]
+fn a_campaign_ends_when_refusals_show_nothing_new() {
+    let mut trace = "region 0x10000 64\nmeasured\n".to_owned();
+    for value in 1..=1_200 {
+        trace += &format!("store 0x10000 {value} # a.c:10\nflush 0x10000\nfence\n");
+    }
+    let verify = r#"
+    held=$(od -An -v -tu8 -N 8 "$1" | tr -d ' ')
+    [ "$held" = 0 ] || [ "$held" = 1200 ] || { echo "$held is there"; exit 1; }"#;
+    let answer = Bench::new(verify).answer("undo@x86 replay", &trace);
+    let checker = &answer["checker"];
+    assert_eq!((&checker["nothing_new"], &checker["refused"]), (&json!(true), &json!(1_001)));
+    assert_eq!((&answer["stopped"], &answer["crash_points"]), (&json!(true), &Value::Null));
+    let alike: Vec<&Value> =
+        answer["violations"].as_array().expect("a list").iter().map(|row| &row["alike"]).collect();
+    assert_eq!(alike, [1_000]);
+}
+
 /// Where stores are durable when they are visible, each one that was made is there; behind a fence
 /// of HOPS, all of its core's stores are.
 #[test]

@@ -1,12 +1,12 @@
 //! The check, by a program of the user's, of the memory that a power failure leaves of a trace.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::checker::{Checker, Examiner, Piece, Reached, Refusal, Shown};
+use model::checker::{Account, Checker, Examiner, Piece, Reached, Refusal, Rejection, Shown};
 use model::image::Image;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, Word};
 use model::workload::{Pm, Step, Stop};
@@ -43,7 +43,15 @@ pub struct Examined {
     accepts_garbage: bool,
     /// Digests of the memories and marks that the program has examined.
     seen: RefCell<BTreeSet<u64>>,
+    /// How many of these the program refused for each reason ([`Account::reason`]).
+    refused: RefCell<BTreeMap<String, u64>>,
+    /// How many it refused since the last reason that was new.
+    nothing_new: Cell<u64>,
 }
+
+/// The number of refusals that show nothing new after which a campaign ends (ours: a program is run
+/// for 2 to 3 ms, so that these take a few seconds).
+const NOTHING_NEW: u64 = 1_000;
 
 impl Examined {
     /// Makes the examined memory of the one copy of a trace.
@@ -72,14 +80,16 @@ impl Examined {
             told: Told::new(history, trace),
             accepts_garbage: false,
             seen: RefCell::default(),
+            refused: RefCell::default(),
+            nothing_new: Cell::default(),
         };
         // The final memory of several threads depends on their order, unless that was recorded.
         let all: Vec<u64> = examined.marks.iter().map(|marks| marks.len() as u64).collect();
         if trace.threads.len() == 1 || trace.is_interleaved {
-            examined.examine(&left, &all).map_err(|text| {
-                let name = examiner.name();
+            examined.examine(&left, &all).map_err(|refused| {
+                let (name, why) = (examiner.name(), refused.text);
                 Stop::NotAccepted(format!(
-                    "--check {name}: {text}, on what the trace leaves when no power fails"
+                    "--check {name}: {why}, on what the trace leaves when no power fails"
                 ))
             })?;
         }
@@ -94,7 +104,7 @@ impl Examined {
     }
 
     /// Returns the program's judgement of memory when threads have made so many marks.
-    fn examine(&self, lines: &[LineData], marks: &[u64]) -> Result<(), String> {
+    fn examine(&self, lines: &[LineData], marks: &[u64]) -> Result<(), Rejection> {
         let said = self.marks.iter().zip(marks).map(|(texts, &made)| {
             let last = (made as usize).checked_sub(1).and_then(|last| texts.get(last));
             last.map_or("", String::as_str)
@@ -119,12 +129,20 @@ impl Examined {
     }
 
     /// Returns the program's judgement of an image that it has not seen before; a refusal also says
-    /// which of the trace's stores the image has.
+    /// which of the trace's stores the image has. Of those for one reason only the first is one.
     fn judge(&self, image: &Image<'_>, reached: &Reached, held: &[u64]) -> Result<(), Refusal> {
         let lines: Vec<LineData> = self.lines.iter().map(|&line| *image.line(line)).collect();
-        let Err(mut text) = self.examine(&lines, reached.marks()) else { return Ok(()) };
-        let (told, account) = self.told.of(|word| image.word(word), reached, held);
-        text = format!("{text}; {told}");
+        let Err(rejection) = self.examine(&lines, reached.marks()) else { return Ok(()) };
+        let (told, mut account) = self.told.of(|word| image.word(word), reached, held);
+        account.reason = format!("{}; {}", without_numbers(&rejection.text), account.reason);
+        *self.refused.borrow_mut().entry(account.reason.clone()).or_default() += 1;
+        // A program that does not end costs too much time to look for other mistakes.
+        if self.alike(&account) > 0 && !rejection.is_late {
+            self.nothing_new.set(self.nothing_new.get() + 1);
+            return Ok(());
+        }
+        self.nothing_new.set(0);
+        let mut text = format!("{}; {told}", rejection.text);
         let files = self.examiner.keep(&self.pieces(&lines), self.shown().images + 1);
         let files = files.unwrap_or_else(|why| {
             text += &format!("; it is not kept: {why}");
@@ -132,6 +150,21 @@ impl Examined {
         });
         Err(Refusal { text, files, account: Some(Box::new(account)) })
     }
+}
+
+/// Returns what a program says with each number replaced, which may differ from image to image. Its
+/// exit code, in front of what it says, stays.
+fn without_numbers(text: &str) -> String {
+    let Some((how, said)) = text.split_once(": ") else { return text.to_owned() };
+    let is_part = |letter: char| letter.is_ascii_alphanumeric();
+    let pieces = said.split_inclusive(|letter| !is_part(letter)).map(|piece| {
+        let word = piece.trim_end_matches(|letter| !is_part(letter));
+        match word.contains(|letter: char| letter.is_ascii_digit()) {
+            true => format!("#{}", &piece[word.len()..]),
+            false => piece.to_owned(),
+        }
+    });
+    format!("{how}: {}", pieces.collect::<String>())
 }
 
 /// The lines of words that are in order.
@@ -189,8 +222,18 @@ impl Checker for Examined {
         self.examiner.is_cancelled()
     }
 
+    fn has_enough(&self) -> bool {
+        self.nothing_new.get() >= NOTHING_NEW
+    }
+
     fn shown(&self) -> Shown {
         let images = self.seen.borrow().len() as u64;
-        Shown { images, accepts_garbage: self.accepts_garbage }
+        let refused = self.refused.borrow().values().sum();
+        let has_enough = self.has_enough();
+        Shown { images, refused, accepts_garbage: self.accepts_garbage, has_enough }
+    }
+
+    fn alike(&self, account: &Account) -> u64 {
+        self.refused.borrow().get(&account.reason).map_or(0, |count| count - 1)
     }
 }

@@ -38,6 +38,16 @@ impl Known {
         self.there.keys().copied().collect()
     }
 
+    /// The stores that are missing: not those that are still to come, or of a transaction that is.
+    fn lacking(&self) -> impl Iterator<Item = (&(usize, usize), &Missing)> {
+        let newest = self.newest();
+        let lacks = move |thread: usize, place: usize| {
+            newest.get(&thread).is_some_and(|newest| place <= *newest)
+        };
+        let missing = self.missing.iter();
+        missing.filter(move |((thread, place), missing)| missing.is_made || lacks(*thread, *place))
+    }
+
     /// Whether only a part of a store is there.
     fn is_part(&self, thread: usize, place: usize) -> bool {
         self.there.contains_key(&(thread, place)) && self.missing.contains_key(&(thread, place))
@@ -186,7 +196,6 @@ impl Told {
 
     /// Lists the newest stores that are there, and the oldest ones that are missing.
     fn account(&self, known: &Known) -> Account {
-        let newest = known.newest();
         let named = |place: usize, by: usize, word: Word| NamedStore {
             place: place as u64,
             source: self.trace.sources.get(place).map(str::to_owned),
@@ -195,15 +204,9 @@ impl Told {
         };
         let mut there: Vec<_> =
             known.there.iter().map(|((_, place), (by, word))| (*place, *by, *word)).collect();
-        // A store that is still to come, or of a transaction that is, is not missing.
-        let is_missing = |thread: &usize, place: usize, missing: &Missing| {
-            missing.is_made || newest.get(thread).is_some_and(|newest| place <= *newest)
-        };
-        let missing = known.missing.iter();
-        let mut missing: Vec<_> = missing
-            .filter(|((thread, place), missing)| is_missing(thread, *place, missing))
-            .map(|((_, place), missing)| (*place, missing.by, missing.word))
-            .collect();
+        let missing = known.lacking();
+        let mut missing: Vec<_> =
+            missing.map(|((_, place), of)| (*place, of.by, of.word)).collect();
         there.sort_unstable();
         missing.sort_unstable();
         let listed = |all: &[(usize, usize, Word)], total: usize| Listed {
@@ -214,7 +217,29 @@ impl Told {
         Account {
             there: listed(&there[shown..], there.len()),
             missing: listed(&missing[..missing.len().min(LISTED)], missing.len()),
+            reason: self.reason(known),
+            alike: 0,
         }
+    }
+
+    /// What images that show the same mistake have in common: of the stores that are missing, those
+    /// with the worst reason, or if none is, the newest ones that are there; by their places in the
+    /// program, since it may make them again and again.
+    fn reason(&self, known: &Known) -> String {
+        let worst = known.lacking().map(|(_, missing)| missing.why).max();
+        let places: Vec<usize> = match worst {
+            None => known.newest().into_values().collect(),
+            Some(worst) => {
+                let worst = known.lacking().filter(|(_, missing)| missing.why == worst);
+                worst.map(|((_, place), _)| *place).collect()
+            }
+        };
+        let named = |place: &usize| match self.trace.sources.get(*place) {
+            Some(source) => source.to_owned(),
+            None => place.to_string(),
+        };
+        let named: BTreeSet<String> = places.iter().map(named).collect();
+        format!("{worst:?} of {named:?}")
     }
 }
 

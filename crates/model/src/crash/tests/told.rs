@@ -1,6 +1,6 @@
 //! What is told of an image that a checker or a design's hook does not accept, or that is wrong.
 
-use crate::checker::{Reached, Shown};
+use crate::checker::{Account, Reached, Shown};
 
 use super::*;
 
@@ -13,10 +13,18 @@ impl Checker for Wants {
     }
 
     fn shown(&self) -> Shown {
-        Shown { images: 0, accepts_garbage: false }
+        Shown { images: 0, refused: 0, accepts_garbage: false, has_enough: false }
+    }
+
+    fn alike(&self, _account: &Account) -> u64 {
+        0
     }
 
     fn is_cancelled(&self) -> bool {
+        false
+    }
+
+    fn has_enough(&self) -> bool {
         false
     }
 }
