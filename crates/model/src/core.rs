@@ -10,6 +10,7 @@ use crate::recorder::Recorder;
 use crate::units::{Cycle, Line};
 
 mod stores;
+mod waits;
 
 /// Timing of one core: an out-of-order window, or in order with a store buffer.
 ///
@@ -53,6 +54,9 @@ pub struct Core {
     late_until: u64,
     retired: u64,
     barrier: Barrier,
+    /// When what is before the last fence or commit retires: until then the core waits for loads,
+    /// and behind that for the fence or commit itself.
+    before_barrier: u64,
     /// When the newest stores leave, in program order: those still in the store queue, and some
     /// that have left since.
     stores: VecDeque<u64>,
@@ -156,6 +160,7 @@ impl Core {
             late_until: 0,
             retired: 0,
             barrier: Barrier::None,
+            before_barrier: 0,
             stores: VecDeque::new(),
             stored: 0,
             flushes_from: 0,
@@ -204,49 +209,6 @@ impl Core {
         self.late_until = 0;
         self.loads = 0;
         self.look();
-    }
-
-    /// Waits until `until`, for the given reason, and makes all that follows wait, too. Does
-    /// nothing if the clock is at `until` already, even if the front is not: a caller that must
-    /// hold back the front, too, drains.
-    pub fn wait(&mut self, until: Cycle, stall: Stall) {
-        let clock = self.clock();
-        if until > clock {
-            self.count_wait(clock.0, until.0, stall);
-            self.front = until.0;
-            self.used = 0;
-        }
-    }
-
-    /// Counts the cycles that the clock advances by, and records them for a timeline.
-    fn count_wait(&mut self, from: u64, until: u64, stall: Stall) {
-        self.stalls[stall as usize] += until.saturating_sub(from);
-        if let Some(waits) = &mut self.waits
-            && until > from
-        {
-            waits.record(from, until, stall);
-        }
-    }
-
-    /// Keeps the next instruction from dispatching before `until`, for the given reason. Counts
-    /// only the part of the wait beyond the clock, since the fence or commit costs the part before.
-    fn wait_to_dispatch(&mut self, until: u64, stall: Stall) {
-        if until > self.front {
-            self.count_wait(self.front.max(self.held), until, stall);
-            self.front = until;
-            self.used = 0;
-        }
-    }
-
-    /// Keeps what others can see from happening before `until`, since a store waits for a fence or
-    /// commit, or for room. Younger instructions dispatch meanwhile, unless the core dispatches in
-    /// order.
-    pub fn hold_until(&mut self, until: Cycle, stall: Stall) {
-        if self.dispatches_in_order {
-            return self.wait(until, stall);
-        }
-        self.count_wait(self.front.max(self.held), until.0, stall);
-        self.held = self.held.max(until.0);
     }
 
     /// Dispatches one instruction. Returns false if there is no room for it until the open fence or
@@ -336,6 +298,7 @@ impl Core {
             return;
         }
         self.barrier = Barrier::Until(done, by);
+        self.before_barrier = self.retired;
         // The fence is no load itself, so it takes the number of the next load.
         let (instruction, load) = (self.instructions, self.loads + 1);
         let retires = if done == OPEN { OPEN } else { self.retired.max(done) };
@@ -561,29 +524,6 @@ impl Core {
         self.wait_to_dispatch(first, Stall::StoreBuffer);
         while self.stores.front().is_some_and(|&done| done <= self.front) {
             self.stores.pop_front();
-        }
-    }
-
-    /// Lets the core go on at `at`, after a wait for the given reason.
-    pub fn resume(&mut self, at: Cycle, stall: Stall) {
-        match stall {
-            Stall::LoadMiss => self.put_off(at, stall),
-            Stall::StoreBuffer | Stall::LogFull => self.hold_until(at, stall),
-            _ => self.wait(at, stall),
-        }
-    }
-
-    /// Makes a load wait until `until` for its turn or its value. It dispatches later by the same
-    /// time, so the front stays as far behind the clock as it was.
-    fn put_off(&mut self, until: Cycle, stall: Stall) {
-        if self.dispatches_in_order {
-            return self.wait(until, stall);
-        }
-        let late = until.0.saturating_sub(self.clock().0);
-        self.hold_until(until, stall);
-        if late > 0 {
-            self.front += late;
-            self.used = 0;
         }
     }
 }

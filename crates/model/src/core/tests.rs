@@ -107,6 +107,24 @@ fn a_core_in_order_waits_for_each_load() {
     assert!(core.clock() >= Cycle(600));
 }
 
+/// A fence retires behind the loads before it, and has nothing to do with the wait for them.
+#[test]
+fn the_wait_for_a_fence_is_first_one_for_the_loads_before_it() {
+    for (done, expect) in [(Some(500), (100, 400)), (Some(100), (100, 0)), (None, (100, 400))] {
+        let mut core = core(|_| ());
+        miss(&mut core, 1, Cycle(0), 100);
+        core.hold(done.map(Cycle), Holder::Fence);
+        if done.is_none() {
+            core.complete(Cycle(500));
+        }
+        core.settle();
+        let stalls = core.stalls();
+        let of = |stall: Stall| stalls[stall as usize];
+        assert_eq!((of(Stall::LoadMiss), of(Stall::Fence)), expect, "{done:?}");
+        assert_eq!(stalls.iter().sum::<u64>(), core.clock().0, "all of its time");
+    }
+}
+
 #[test]
 fn loads_pass_a_fence_that_is_not_done_until_the_reorder_buffer_is_full() {
     let mut core = core(|config| config.core.rob = 100);
