@@ -120,8 +120,48 @@ impl Calendar {
     }
 }
 
-/// A resource of several equal places (miss-status registers, a read queue), each of which is taken
-/// from a request's start to its end.
+/// A resource of several equal places (the queues of a controller), each of which is taken from a
+/// request's start to its end. A request that is stamped in the future leaves the time before it
+/// free.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    places: Vec<Calendar>,
+}
+
+impl Queue {
+    /// Returns a resource of `places` free places.
+    pub fn new(places: u64) -> Queue {
+        Queue { places: vec![Calendar::default(); places as usize] }
+    }
+
+    /// Returns the place that is free first, and the first time at or after `at` at which it is.
+    #[inline]
+    pub fn first_free(&self, at: u64) -> (usize, u64) {
+        let (mut first, mut soonest) = (0, u64::MAX);
+        for (place, calendar) in self.places.iter().enumerate() {
+            let free = calendar.free_from(at);
+            if free == at {
+                return (place, at);
+            }
+            if free < soonest {
+                (first, soonest) = (place, free);
+            }
+        }
+        (first, soonest)
+    }
+
+    /// Takes a place from a time at which it is free, for as long as the request takes. If a later
+    /// request has the place before that is over, the rest is behind that one.
+    #[inline]
+    pub fn take(&mut self, place: usize, from: u64, until: u64, now: u64) {
+        if until > from {
+            self.places[place].reserve_in_parts(from, until - from, now);
+        }
+    }
+}
+
+/// A resource of several equal places (miss-status registers), each of which is taken from a
+/// request's start to its end. All requests come from one core, in order.
 #[derive(Clone, Debug)]
 pub struct Places {
     until: Vec<u64>,
@@ -183,6 +223,20 @@ mod tests {
         assert_eq!(bank.reserve(0, 100, 0), 0);
         assert_eq!(bank.reserve(50, 100, 0), 100);
         assert_eq!(bank.reserve(950, 100, 0), 1100);
+    }
+
+    #[test]
+    fn a_place_that_is_taken_in_the_future_is_free_now() {
+        let mut queue = Queue::new(1);
+        assert_eq!(queue.first_free(1000), (0, 1000));
+        queue.take(0, 1000, 1100, 0);
+        assert_eq!(queue.first_free(0), (0, 0));
+        queue.take(0, 0, 100, 0);
+        assert_eq!(queue.first_free(50), (0, 100));
+        assert_eq!(queue.first_free(1050), (0, 1100));
+        // The rest of what does not fit is behind what is there already.
+        queue.take(0, 950, 1050, 0);
+        assert_eq!(queue.first_free(1120), (0, 1150));
     }
 
     #[test]

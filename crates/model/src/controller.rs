@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::agenda::Agenda;
-use crate::calendar::Places;
+use crate::calendar::Queue;
 use crate::config::Domain;
 use crate::contents::Contents;
 use crate::device::{Behind, Choice, Dram, Pm, Taken, Write};
@@ -157,9 +157,9 @@ pub(crate) struct Controller<E> {
     pub waiting: VecDeque<Sent<E>>,
     /// The lines for which a design has taken a slot, and those slots.
     pub reserved: Vec<(Line, usize)>,
-    pub reads: Places,
+    pub reads: Queue,
     /// The entries of the queue of writes to volatile memory.
-    pub dram_writes: Places,
+    pub dram_writes: Queue,
     /// For each read that had to wait: when it comes, and when it begins.
     pub late_reads: Vec<(u64, u64)>,
     /// The number of late reads at which the controller drops those that have begun.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 
 use crate::agenda::Agenda;
-use crate::calendar::Places;
+use crate::calendar::Queue;
 use crate::config::{Config, Domain, Scheduling};
 use crate::contents::Contents;
 use crate::controller::{Accepted, Controller, LATE_READS, Notify, Room, Sent, Slot, Unsent, Way};
@@ -79,8 +79,8 @@ impl<E: Copy> Memory<E> {
                 unsent: Unsent::default(),
                 waiting: VecDeque::new(),
                 reserved: Vec::new(),
-                reads: Places::new(settings.read_queue),
-                dram_writes: Places::new(settings.wpq),
+                reads: Queue::new(settings.read_queue),
+                dram_writes: Queue::new(settings.wpq),
                 late_reads: Vec::new(),
                 late_reads_max: LATE_READS,
                 draining: false,
@@ -188,7 +188,7 @@ impl<E: Copy> Memory<E> {
             controller.expect_read(comes, read.start, self.now);
         }
         let done = read.done + self.backend;
-        controller.reads.take(place, read.done);
+        controller.reads.take(place, start, read.done, self.now);
         let usage = &mut controller.usage;
         let reads = if line.is_persistent() { &mut usage.pm_reads } else { &mut usage.dram_reads };
         reads.add(done - at.0);
@@ -203,7 +203,7 @@ impl<E: Copy> Memory<E> {
         let controller = &mut self.controllers[index];
         let (place, taken) = controller.dram_writes.first_free((at + self.frontend).0);
         let done = controller.dram.write(taken, line, self.now);
-        controller.dram_writes.take(place, done);
+        controller.dram_writes.take(place, taken, done, self.now);
         Cycle(taken)
     }
 
