@@ -21,7 +21,7 @@ use crate::locks::{Locks, Turns};
 use crate::memory::Memory;
 use crate::meters::Stall;
 use crate::tlb::Tlbs;
-use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PerCore, TxId, Word};
+use crate::units::{CoreId, Cycle, Line, LineMap, LineSet, PAGE_LINES, PerCore, TxId, Word};
 use crate::usage::Usage;
 use crate::workload::Stop;
 use crate::write_combining::Combining;
@@ -38,8 +38,14 @@ use measure::Counts;
 
 /// How many events in a row may leave every core waiting, or how many of one cycle may keep a core
 /// from its turn, before the run reports that the design goes round in circles (ours: a WPQ of
-/// thousands of entries drains in a hundredth of it).
+/// thousands of entries drains in a hundredth of it). While every core waits, [`PAGE_EVENTS`] more
+/// may follow.
 pub(crate) const IDLE_EVENTS_MAX: u64 = 1_000_000;
+
+/// How many events more may do so for each page of persistent memory that holds anything, since a
+/// commit may have all of it written (ours: the logs of large transactions take 1 to 4 events a
+/// line, and this is 16).
+const PAGE_EVENTS: u64 = 16 * PAGE_LINES;
 
 /// A machine with a design on it.
 pub struct Machine<D: Design> {
@@ -328,13 +334,20 @@ impl<D: Design> Machine<D> {
     /// Processes events, when no core can go on, until one can or the run is to stop. Returns false
     /// if no event is left.
     pub(crate) fn process_until_awake(&mut self) -> bool {
-        for _ in 1..IDLE_EVENTS_MAX {
+        let (mut events, mut most) = (0, IDLE_EVENTS_MAX);
+        while events < most {
             if !self.process_one(Cycle::NEVER) {
                 return false;
             }
             // Only a core that was woken lowers the limit ([`Machine::let_lead`]).
             if self.turn_limit < u64::MAX || self.below.stopped.is_some() {
                 return true;
+            }
+            events += 1;
+            if events == IDLE_EVENTS_MAX {
+                let capacity = self.below.shape.config.pm.capacity;
+                let pages = self.below.view.pm.touched_pages(0..capacity).len() as u64;
+                most += PAGE_EVENTS * pages;
             }
         }
         self.circles = Some(self.below.agenda.next());

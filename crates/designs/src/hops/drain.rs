@@ -216,7 +216,9 @@ impl Hops {
         let buffer = &mut self.buffers[core];
         if !buffer.timer && buffer.unsent > 0 {
             buffer.timer = true;
-            below.at(at + self.params.interval, HopsEvent::Timer(core));
+            // A buffer that reads the global vector next at `next_send` sends nothing before.
+            let from = at.0.max(buffer.next_send.0.saturating_sub(1));
+            below.at(Cycle(from) + self.params.interval, HopsEvent::Timer(core));
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::common::{card, config, on, try_on_design};
 use model::config::CoreModel;
 use model::design::{Bare, Below, Card, Design, Load, NoParams, NoRules, Progress, Setup, Tx};
+use model::engine::Failure;
 use model::hooks::Fill;
 use model::units::{CoreId, Cycle, PerCore};
 use model::workload::{Pm, Ptr, Step};
@@ -220,4 +221,55 @@ fn events_of_a_long_wait_are_no_circle() {
     };
     let outcome = try_on_design::<Poll>(&config, 1, None, (0, 1), body).expect("the run ends");
     assert!(outcome.report.cycles > MANY);
+}
+
+/// Acknowledges a commit after an event in each of [`SENT`] cycles, as one does that drains a long
+/// log.
+struct Sends {
+    left: u64,
+}
+
+/// More events than may leave every core waiting where memory holds next to nothing.
+const SENT: u64 = 1_500_000;
+
+impl Design for Sends {
+    const CARD: Card = card("sends", "sends for long");
+    type Params = NoParams;
+    type Rules = NoRules;
+    type Event = ();
+    type Library = Bare;
+
+    fn new(_setup: &Setup<'_, Sends>) -> Sends {
+        Sends { left: SENT }
+    }
+    fn commit(&mut self, tx: &Tx, below: &mut Below<()>) -> Progress {
+        below.at(tx.at + 1, ());
+        Progress::Wait
+    }
+    fn event(&mut self, at: Cycle, _event: (), below: &mut Below<()>) {
+        self.left -= 1;
+        match self.left {
+            0 => below.wake(CoreId(0), at),
+            _ => below.at(at + 1, ()),
+        }
+    }
+}
+
+/// What a commit may take grows with the memory that it may have to write.
+#[test]
+fn the_commit_of_much_memory_is_no_circle() {
+    let of = |pages: u64| {
+        let config = config(|config| config.pm.capacity = 16 << 20);
+        let body = move |pm: &mut Pm<'_>| -> Step {
+            pm.begin()?;
+            for page in 0..pages {
+                pm.store(Ptr::to(4096 * page), 1);
+            }
+            pm.commit();
+            Ok(())
+        };
+        try_on_design::<Sends>(&config, 1, None, (0, 1), body)
+    };
+    assert!(of(1_000).expect("the run ends").report.cycles > SENT);
+    assert!(matches!(of(1), Err(Failure::Deadlock(text)) if text.contains("for ever")));
 }
