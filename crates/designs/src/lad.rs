@@ -270,8 +270,7 @@ impl Design for Lad {
             // The line's data have been sent already.
             return Disposition::Taken;
         }
-        let frontend = below.shape.config.cycles(below.shape.config.controller.frontend);
-        let arrives = at + below.shape.path + frontend;
+        let arrives = below.memory.next_comes(at + below.shape.path, line);
         self.write_backs.push((line, arrives));
         below.at(arrives + 1, LadEvent::Look(below.memory.controller_of(line) as u8));
         Disposition::Home { at, notify: Notify::Design(LadEvent::WrittenBack(line)) }

@@ -23,6 +23,13 @@ impl<E: Copy> Memory<E> {
         at + self.frontend
     }
 
+    /// Returns when a controller looks at the next write of the caches, if that is of this line and
+    /// would be there at `at`.
+    pub fn next_comes(&self, at: Cycle, line: Line) -> Cycle {
+        let at = at + self.longer(line.0);
+        self.arrivals.get(&line).map_or(at, |last| at.max(last.at)) + self.frontend
+    }
+
     /// Notes that a design's message with the line has come
     /// ([`message_with`](crate::design::Below::message_with)): if it was the last one on the way,
     /// the line's arrival is forgotten.
