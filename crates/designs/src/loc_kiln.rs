@@ -171,6 +171,7 @@ model::counters! {
         closure_max,
         durable_at_once_max,
         window_full,
+        overflow_crowded,
         old_versions_max,
         overflowed_running "lines_overflowed_running",
         overflowed "lines_overflowed",

@@ -116,18 +116,20 @@ impl Kiln {
         }
         let owner = Owner { core, id };
         let mut arrival = tx.stored.max(tx.at) + self.walk + self.params.llc_write;
+        let mut ready = arrival;
         for &line in &lines {
             if below.caches.lower(line) {
                 self.send(line, Some(owner), Some(core), arrival, below);
                 self.counts.cleaned += 1;
+                ready = arrival;
                 arrival += self.params.flush_interval;
             }
         }
         self.transactions.rows[usize::from(id)].lines = lines;
         let state = &mut self.transactions.cores[core];
-        (state.ends, state.ready) = (Some(id), arrival);
+        (state.ends, state.ready) = (Some(id), ready);
         if state.expected == 0 || !self.rules.status_after_lines {
-            self.commit_at(core, arrival, below);
+            self.commit_at(core, ready, below);
         }
         Progress::Wait
     }

@@ -9,7 +9,7 @@ use slab::Slab;
 
 use super::drain::{Queued, Receipt};
 use super::ended::{Ended, Wait};
-use super::entry::{Format, Head, Running};
+use super::entry::{Format, Head, LINES_MAX, Running};
 use super::home::{LineState, Truncation};
 use super::ring::{Area, Ring};
 use super::window::{Composed, Issue, Transaction, Version, Window};
@@ -80,6 +80,7 @@ model::counters! {
         drains,
         durable_at_once_max,
         window_full,
+        out_of_ids,
         log_full,
         aborts_logged,
         evicted_running,
@@ -157,10 +158,15 @@ impl Engine {
         if self.has_place(tx.core) {
             return Progress::Done(self.cores[tx.core].ended.knows_place(tx.at, self.how.sd));
         }
-        self.counts.window_full += 1;
         let end = match self.is_out_of_ids() {
-            true => self.window.next(),
-            false => self.cores[tx.core].ended.oldest_stored(),
+            true => {
+                self.counts.out_of_ids += 1;
+                self.window.next()
+            }
+            false => {
+                self.counts.window_full += 1;
+                self.cores[tx.core].ended.oldest_stored()
+            }
         };
         self.drain(end, tx.at + self.walk, below);
         self.cores[tx.core].ended.wait(Wait::Begin);
@@ -203,6 +209,14 @@ impl Engine {
         self.cores[core].last = None;
         let mut current = std::mem::take(&mut self.cores[core].transaction);
         let stored = !current.lines.is_empty();
+        let lines = current.lines.len() as u64;
+        if !self.how.commit.record && lines > LINES_MAX {
+            below.give_up(format!(
+                "a TxCnt counts {LINES_MAX} lines at most, and a transaction wrote {lines}; use \
+                 h-wal, or smaller transactions"
+            ));
+            return Progress::Done(tx.at);
+        }
         if stored {
             self.counts.transactions += 1;
             self.become_versions(tx, &current, below);

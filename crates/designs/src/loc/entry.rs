@@ -64,6 +64,10 @@ pub struct Head {
 /// The largest TxCnt that a block's own word has room for.
 pub const COUNT_MAX: u64 = 0xff;
 
+/// The most lines of a transaction that has a TxCnt: its note counts them, and the transaction's
+/// notes as well, of which there are fewer than distances between transactions.
+pub const LINES_MAX: u64 = (1 << BLOCKS) - (1 << DISTANCE);
+
 const BLOCK: u64 = 1;
 const EARLY: u64 = 2;
 const NOTE: u64 = 3;

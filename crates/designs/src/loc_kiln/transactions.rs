@@ -73,10 +73,15 @@ impl LocKiln {
             let ended = &mut self.transactions.cores[tx.core].ended;
             return Progress::Done(ended.knows_place(tx.at, self.window.sd));
         }
-        self.counts.window_full += 1;
         let end = match self.last.is_crowded() {
-            true => self.transactions.window.next(),
-            false => self.transactions.cores[tx.core].ended.oldest_stored(),
+            true => {
+                self.counts.overflow_crowded += 1;
+                self.transactions.window.next()
+            }
+            false => {
+                self.counts.window_full += 1;
+                self.transactions.cores[tx.core].ended.oldest_stored()
+            }
         };
         self.drain(end, tx.at, below);
         self.transactions.cores[tx.core].ended.wait(Wait::Begin);
@@ -208,8 +213,9 @@ impl LocKiln {
         window.compose(end, self.commit, &self.shared, &mut entries);
         for Composed { by, entry, data } in entries.drain(..) {
             let arrival = turn.max(self.transactions.window.get(by).left + down);
+            // Pairs and a TxCnt are no lines, and keep none waiting.
+            turn += if data.is_some() { self.params.flush_interval } else { 0 };
             self.send(by, entry, data, arrival, below);
-            turn += self.params.flush_interval;
         }
         self.transactions.composed = entries;
     }

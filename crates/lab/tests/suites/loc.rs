@@ -521,7 +521,7 @@ fn a_transaction_begins_while_half_of_the_overflow_area_would_do() {
             store(pm, &vec![1; lines], 1)?;
             store(pm, &[], 2)
         });
-        counted(&outcome, "window_full")
+        counted(&outcome, "overflow_crowded")
     };
     assert_eq!([4, 5].map(full), [0, 1]);
 }

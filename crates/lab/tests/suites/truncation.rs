@@ -122,7 +122,7 @@ fn no_transaction_begins_without_a_transaction_id() {
                 // The first half of those that are truncated together are large.
                 let size = |place: usize| if place < ids.div_ceil(4) { 20 } else { 1 };
                 let sizes: Vec<u64> = (0..transactions).map(size).collect();
-                counted(&settled(&line, &sizes), "window_full")
+                counted(&settled(&line, &sizes), "out_of_ids")
             };
             assert_eq!([ids, ids + 1].map(waited), [0, 1], "{design}, {bits} bits");
         }
