@@ -243,7 +243,8 @@ config! {
         count "count" [], Unit::Count, 1, 1..=16, "ours: one, where a source has no more";
         /// Consecutive bytes that belong to the same controller.
         interleave "intlv_size" ["interleave"], Unit::Bytes, 4 * KIB, 64..=GIB, "ours: a page";
-        /// The order in which waiting writes are served.
+        /// The order in which waiting writes are served. Reads are served in the order in which they
+        /// come, as banks and the bus are free.
         policy: Scheduling "mem_sched_policy" [], Unit::Choice(Scheduling::NAMES),
             Scheduling::FrFcfs, Scheduling::LIMITS, "gem5: frfcfs";
         /// Reads that may be outstanding at a controller.
@@ -306,6 +307,8 @@ config! {
             Mapping::Rows, Mapping::LIMITS, "gem5: RoRaBaCoCh";
         /// Time of a read that finds its row open.
         t_hit "tCL" [], Unit::Time, 12 * NS + 500, 0..=MAX_TIME, "Ramulator PCM_800D: nCL 5 = 12.5 ns";
+        /// Time from one read of an open row to the next, for which the bank is taken.
+        t_ccd "tCCD" [], Unit::Time, 10 * NS, 1..=MAX_TIME, "Ramulator PCM_800D: nCCD 4 = 10 ns";
         /// Time of reading the cells.
         t_read "tREAD" ["read_latency"], Unit::Time, 150 * NS, 1..=MAX_TIME, "gem5 NVM_2400_1x64: 150 ns";
         /// Time of writing the cells.
@@ -353,6 +356,8 @@ config! {
             Mapping::Rows, Mapping::LIMITS, "gem5: RoRaBaCoCh";
         /// Time of a read that finds its row open.
         t_hit "tCL" [], Unit::Time, 14_160, 0..=MAX_TIME, "gem5 DDR4_2400: 14.16 ns";
+        /// Time from one access of an open row to the next, for which the bank is taken.
+        t_ccd "tCCD" [], Unit::Time, 5 * NS, 1..=MAX_TIME, "gem5 DDR4_2400: tCCD_L 5 ns, from memory";
         /// Time of opening a row.
         t_rcd "tRCD" [], Unit::Time, 14_160, 0..=MAX_TIME, "gem5 DDR4_2400: 14.16 ns";
         /// Time of closing a row.
@@ -464,8 +469,8 @@ impl Config {
                 return Err((path, format!("must be a power of two, not {size}")));
             }
         }
-        let pages = [("pm.log_size", self.pm.log), ("pm.device_size", self.pm.capacity)];
-        for (path, size) in pages {
+        let sizes = [("pm.log_size", self.pm.log), ("pm.device_size", self.pm.capacity)];
+        for (path, size) in sizes {
             if !size.is_multiple_of(KIB) {
                 return Err((path, format!("must be a multiple of 1 KiB, not {size} bytes")));
             }

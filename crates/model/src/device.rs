@@ -30,6 +30,8 @@ impl Dram {
         let timing = Timing {
             hit: config.cycles(dram.t_hit),
             miss: config.cycles(dram.t_rp + dram.t_rcd + dram.t_hit),
+            hit_takes: config.cycles(dram.t_ccd),
+            miss_takes: config.cycles(dram.t_rp + dram.t_rcd + dram.t_ccd),
             write: 0,
             burst: config.cycles(dram.t_burst),
             turn_to_read: 0,
@@ -48,8 +50,8 @@ impl Dram {
     /// Writes a line; returns when its bank has it.
     pub fn write(&mut self, at: u64, line: Line, now: u64) -> u64 {
         let burst = self.banks.transfer(at, true, now);
-        let Timing { hit, miss, .. } = self.banks.timing;
-        let duration = if self.banks.is_open(line.address()) { hit } else { miss };
+        let Timing { hit_takes, miss_takes, .. } = self.banks.timing;
+        let duration = if self.banks.is_open(line.address()) { hit_takes } else { miss_takes };
         self.banks.program(burst, line.address(), duration, now).1
     }
 }
@@ -126,6 +128,8 @@ impl Pm {
         let timing = Timing {
             hit: config.cycles(pm.t_hit),
             miss: config.cycles(pm.t_read),
+            hit_takes: config.cycles(pm.t_ccd),
+            miss_takes: config.cycles(pm.t_read),
             write: config.cycles(pm.t_write),
             burst: config.cycles(pm.t_burst),
             turn_to_read: config.cycles(pm.t_wtr),

@@ -14,6 +14,10 @@ pub(crate) struct Timing {
     /// An access that opens a row: reading the cells of a persistent memory, or precharging and
     /// activating a DRAM.
     pub miss: u64,
+    /// How long a read of an open row takes its bank, which can answer others meanwhile.
+    pub hit_takes: u64,
+    /// The same of an access that opens a row.
+    pub miss_takes: u64,
     pub write: u64,
     pub burst: u64,
     pub turn_to_read: u64,
@@ -113,15 +117,16 @@ impl Banks {
         let (place, row) = self.place(address);
         let bank = &mut self.banks[place];
         let opens = bank.open != Some(row);
-        let duration = if opens { self.timing.miss } else { self.timing.hit };
-        let start = bank.calendar.reserve(at, duration, now);
+        let Timing { hit, miss, hit_takes, miss_takes, .. } = self.timing;
+        let (answers, takes) = if opens { (miss, miss_takes) } else { (hit, hit_takes) };
+        let start = bank.calendar.reserve(at, takes, now);
         self.latest[place] = bank.calendar.latest();
         bank.open = Some(row);
-        self.counts.busy[place] += duration;
+        self.counts.busy[place] += takes;
         self.counts.reads += 1;
         self.counts.row_hits += u64::from(!opens);
-        self.used(start, start + duration, place, false, address);
-        Read { start, done: self.transfer(start + duration, false, now), opens }
+        self.used(start, start + takes, place, false, address);
+        Read { start, done: self.transfer(start + answers, false, now), opens }
     }
 
     /// Moves a line that is written over the bus, and returns when its last byte has passed. Such
@@ -214,7 +219,9 @@ mod tests {
         change(&mut config);
         let timing = Timing {
             hit: 1,
+            hit_takes: 1,
             miss: 1,
+            miss_takes: 1,
             write: 1,
             burst: 1,
             turn_to_read: 0,
@@ -255,7 +262,9 @@ mod tests {
     fn the_bus_turns_to_reads_and_to_writes_in_times_of_their_own() {
         let timing = Timing {
             hit: 1,
+            hit_takes: 1,
             miss: 1,
+            miss_takes: 1,
             write: 1,
             burst: 2,
             turn_to_read: 70,
@@ -275,7 +284,9 @@ mod tests {
     fn only_writes_in_order_wait_for_each_other() {
         let timing = Timing {
             hit: 1,
+            hit_takes: 1,
             miss: 1,
+            miss_takes: 1,
             write: 1,
             burst: 2,
             turn_to_read: 0,
@@ -295,7 +306,9 @@ mod tests {
     fn a_bank_is_free_when_its_calendar_is() {
         let timing = Timing {
             hit: 7,
+            hit_takes: 7,
             miss: 60,
+            miss_takes: 60,
             write: 300,
             burst: 2,
             turn_to_read: 0,

@@ -312,12 +312,28 @@ fn the_line_that_leaves_is_the_least_recent_of_the_older_half_unless_its_bank_is
 #[test]
 fn volatile_memory_opens_the_row_that_it_writes() {
     let mut dram = Dram::new(&Config::default());
-    let Timing { hit, miss, burst, .. } = dram.banks.timing;
+    let Timing { hit_takes, miss_takes, burst, .. } = dram.banks.timing;
     let [first, second] = [Line(1 << 40), Line((1 << 40) + 1)];
     dram.write(0, first, 0);
-    assert_eq!(dram.read(burst, second, 0).start, burst + miss);
+    assert_eq!(dram.read(burst, second, 0).start, burst + miss_takes);
     dram.write(10_000, first, 0);
-    assert_eq!(dram.read(10_000 + burst, second, 0).start, 10_000 + burst + hit);
+    assert_eq!(dram.read(10_000 + burst, second, 0).start, 10_000 + burst + hit_takes);
+}
+
+/// A bank answers reads of its open row one after the other, each as late as the first, so that a
+/// stream is limited by the bus. A read that opens a row keeps the bank until that is done.
+#[test]
+fn reads_of_an_open_row_overlap() {
+    let config = Config::default();
+    let mut dram = Dram::new(&config);
+    let Timing { hit, miss, hit_takes, burst, .. } = dram.banks.timing;
+    assert!(hit_takes < hit);
+    let read = |dram: &mut Dram, line: u64| dram.read(0, Line((1 << 40) + line), 0).done;
+    let first = read(&mut dram, 0);
+    assert_eq!(first, miss + burst);
+    let apart = hit_takes.max(burst);
+    let each: Vec<u64> = (1..5).map(|line| read(&mut dram, line)).collect();
+    assert_eq!(each, [1, 2, 3, 4].map(|reads| first + reads * apart));
 }
 
 /// A device knows nothing of the other controllers: its own controller's lines follow each other.
