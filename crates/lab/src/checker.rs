@@ -7,7 +7,7 @@ use std::io::{self, PipeReader, Read};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -192,6 +192,26 @@ impl Program {
         Ok(Some(Err(Rejection { text, is_late })))
     }
 
+    /// Reads what a program that runs says, until it ends or has taken as long as it may.
+    fn watch(&self, child: &mut Child, heard: &mut Heard) -> io::Result<Ended> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Ended::By(status));
+            }
+            if self.is_cancelled() {
+                return Ok(Ended::Cancelled);
+            }
+            if start.elapsed() > LIMIT {
+                return Ok(Ended::Late);
+            }
+            // A program that says much waits until its output is read, so this does not sleep then.
+            if heard.listen()? == 0 {
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+
     /// Runs a program until it ends, or for as long as it may take, and reads what it says.
     fn wait(&self, mut command: Command, heard: &mut Heard) -> io::Result<Ended> {
         if self.is_cancelled() {
@@ -199,25 +219,11 @@ impl Program {
         }
         // Ctrl-C is meant for the campaign, which then ends the program.
         let mut child = command.process_group(0).spawn()?;
-        let start = Instant::now();
-        let ended = loop {
-            if let Some(status) = child.try_wait()? {
-                break Ended::By(status);
-            }
-            if self.is_cancelled() {
-                break Ended::Cancelled;
-            }
-            if start.elapsed() > LIMIT {
-                break Ended::Late;
-            }
-            // A program that says much waits until its output is read, so this does not sleep then.
-            if heard.listen()? == 0 {
-                std::thread::sleep(LOOK);
-            }
-        };
+        let ended = self.watch(&mut child, heard);
         // This kills what the program has started, too. It is no mistake if nothing is left.
         let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
         child.wait()?;
+        let ended = ended?;
         // A process that has left the group may go on writing for ever.
         let mut rest = 0;
         while rest < PIPE_BYTES_MAX {
