@@ -46,7 +46,10 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         let rules = needed_rules(&spec, &resolved).count() as u64;
         control.total.store(work * (1 + rules), Ordering::Relaxed);
     }
-    let found = live(&resolved, control);
+    let found = match could_be_wrong(&resolved)? {
+        true => live(&resolved, control),
+        false => Ok(Found::default()),
+    };
     resolved.checker_ran()?;
     let found = found?;
     if !control.cancelled.load(Ordering::Relaxed) {
@@ -101,6 +104,13 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     }
     answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
     Ok(answer.to_string())
+}
+
+/// Whether any image could be wrong: of a trace without transactions nothing is promised, if no
+/// checker judges what is left.
+fn could_be_wrong(resolved: &Resolved) -> Result<bool, InputError> {
+    let workload = resolved.make_workload()?;
+    Ok(resolved.checker.is_some() || workload.has_transactions() || workload.has_invariants())
 }
 
 /// What the user should know of the run, and of what its campaign did not try.

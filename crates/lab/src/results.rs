@@ -147,7 +147,8 @@ fn notes(resolved: &Resolved, report: &Report) -> Vec<String> {
     let stored = transactions.write_sets.words + transactions.aborted;
     if resolved.workload.about.name == "replay" && stored == 0 {
         let told = "no transaction of the trace stored to persistent memory, so there was nothing \
-                    to make atomic";
+                    to make atomic; a thread without transactions counts as one each time that it \
+                    is done";
         notes.push(told.into());
     }
     notes

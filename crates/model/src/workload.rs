@@ -511,14 +511,19 @@ pub trait Workload: Send {
         true
     }
 
+    /// Whether any of its programs has a transaction.
+    fn has_transactions(&self) -> bool {
+        true
+    }
+
     /// The number of transactions after which a core's program ends, if it ends: further ones do
     /// nothing.
     fn ends_after(&self) -> Option<u64> {
         None
     }
 
-    /// The number of transactions of each core that the workload's script asks for, if it does: how
-    /// long a run is that is not told otherwise.
+    /// The number of transactions of each core that the workload's script asks for, if it does: the
+    /// default length of a run.
     fn asks_for(&self) -> Option<u64> {
         None
     }

@@ -230,6 +230,11 @@ impl Workload for Replay {
         self.checker.as_ref().is_some_and(Examined::has_stores)
     }
 
+    fn has_transactions(&self) -> bool {
+        let begins = |op: &Op| matches!(op, Op::Begin { .. });
+        self.trace.threads.iter().any(|thread| thread.ops.iter().any(begins))
+    }
+
     fn checker(&self) -> Option<&dyn Checker> {
         self.checker.as_ref().map(|checker| checker as &dyn Checker)
     }
