@@ -229,7 +229,7 @@ class Image:
         """Change a line, or the bytes that `mask` selects: whole or not at all."""
 
     def fence(self) -> None:
-        """Have what was written before be durable before anything that is written after."""
+        """Order writes: all that were made before are durable before any that is made after."""
 
 class Arrived:
     """What says whether something could have become durable, for as long as the hook lasts."""

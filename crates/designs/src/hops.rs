@@ -293,8 +293,8 @@ impl Design for Hops {
         Progress::Done(at)
     }
 
-    /// With dependences on all lines that a core wrote last, cores wait for each other for ever
-    /// that do not otherwise.
+    /// If every line that a core wrote last makes a dependence, cores may wait for each other for
+    /// ever that otherwise would not.
     fn corner(trial: u64, _has_lives: bool) -> Corner {
         let mut corner = Corner::default();
         if trial % 8 == 4 {

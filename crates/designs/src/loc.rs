@@ -179,7 +179,7 @@ model::rules! {
         drain_closure,
         /// If all blocks of a transaction were absorbed, another transaction carries its TxCnt.
         carry_count,
-        /// So are the dependency pairs that it had.
+        /// Its dependency pairs are then carried by that transaction, too.
         rehome_pairs,
         /// Recovery counts absorbed blocks only if the transaction that absorbed them is complete.
         count_committed,

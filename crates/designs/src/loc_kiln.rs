@@ -96,7 +96,7 @@ model::rules! {
         drain_closure,
         /// If all lines of a transaction were absorbed, another transaction carries its TxCnt.
         carry_count,
-        /// So are the dependency pairs that it had.
+        /// Its dependency pairs are then carried by that transaction, too.
         rehome_pairs,
         /// Recovery counts absorbed lines only if the transaction that absorbed them is complete.
         count_committed,

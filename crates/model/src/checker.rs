@@ -50,7 +50,7 @@ pub enum Durable {
     Visible,
     /// When its line was flushed behind it, and a fence of the core that flushed it is done.
     Flushed,
-    /// When the hardware has it so.
+    /// When the hardware's own rules make it durable.
     Otherwise,
 }
 

@@ -140,9 +140,8 @@ pub enum Failure {
     /// Every core waits and nothing is due, or events follow each other and no core goes on, or
     /// booting does not end. Each is a defect of the design.
     Deadlock(String),
-    /// Every core waits and nothing is due, since the program has threads go on in an order in
-    /// which a store of this core comes before the end of another's transaction, and the design has
-    /// the store wait for that end.
+    /// The order of threads that the program asks for cannot be kept: a store of this core comes
+    /// before the end of another core's transaction, and the design delays it until that end.
     OutOfTurn(CoreId),
     /// A script raised this error about the image from which the machine was to boot.
     Raised(String),

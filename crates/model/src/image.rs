@@ -47,7 +47,7 @@ pub struct Image<'a> {
     reads: Option<Rc<RefCell<Reads>>>,
 }
 
-/// A number of writes that no recovery which ends reaches. Ours: the most that was measured of a
+/// More writes than any recovery makes that ends. Ours: the most that was measured of a
 /// design is 0.1 million (`morlog`, `kiln` and `loc-wal` after 300 transactions of `tpcc` on each
 /// of 8 cores, with logs and last level full; `ssp` and `shadow-paging` write 3,000 lines), and the
 /// host spends 0.4 GB on a recovery without end until then.
@@ -344,7 +344,7 @@ impl<'a> Image<'a> {
         Ok(())
     }
 
-    /// Has what was written before be durable before anything that is written after. Without a
+    /// Orders writes: all that were made before are durable before any that is made after. Without a
     /// fence writes to several lines become durable in any order, as those of a program do, unless
     /// stores are durable when they are visible.
     pub fn fence(&mut self) {

@@ -45,7 +45,7 @@ pub struct Memory<E> {
     domain: Domain,
     /// Lines that a design gave since the last [`Memory::take_given`].
     given: Vec<Line>,
-    /// Whom the writes of cores tell that were accepted, until [`Memory::take_accepted`] does.
+    /// What is to be notified of accepted writes of cores; [`Memory::take_accepted`] takes it.
     accepted: Vec<Notify<E>>,
     /// The number of the design's events that wait for room, over all controllers.
     designs_waiting: usize,
@@ -421,7 +421,7 @@ impl<E: Copy> Memory<E> {
         std::mem::take(&mut self.given)
     }
 
-    /// Returns whom the write of a core tells that was accepted, once for each such write.
+    /// Takes what is to be notified of an accepted write of a core, once for each such write.
     #[inline]
     pub(crate) fn take_accepted(&mut self) -> Option<Notify<E>> {
         self.accepted.pop()

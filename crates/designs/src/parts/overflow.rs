@@ -28,8 +28,8 @@ pub fn misfit(shape: &Shape, asked: u64) -> Option<String> {
 }
 
 /// The most lines that have left the last level and are kept until memory has them: those that wait
-/// at the controllers or lie in their queues, and one for each miss that may be under way. Where
-/// the length of their way varies, lines of misses that end meanwhile are under way, too.
+/// at the controllers or lie in their queues, and one for each miss that may be under way. If
+/// arrival times vary, lines that earlier misses evicted may still be under way as well.
 pub fn leaving(shape: &Shape) -> u64 {
     let (controller, core) = (&shape.config.controller, &shape.config.core);
     let queued = (controller.wpq + controller.writebacks) * controller.count;

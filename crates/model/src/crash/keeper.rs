@@ -90,7 +90,8 @@ impl Keeper {
 }
 
 impl Chosen {
-    /// Whether an order is the one to be kept, or comes before it and is kept if there are no more.
+    /// Whether the image of this order may be the one that is kept: that of the chosen order, or of
+    /// the last one before it if there are fewer.
     pub fn may_be(&self, order: u64) -> bool {
         order <= self.order
     }

@@ -260,7 +260,7 @@ impl<D: Design> OnCore<'_, D> {
             self.machine().prefetch(self.core, line);
         }
         let known = self.turn_to_store(line, at.known);
-        known.expect("who stores has claimed the line, or stores outside")
+        known.expect("a store in a transaction has claimed its line")
     }
 
     /// Moves the thread to another core if it is time to, at a store or the border of a

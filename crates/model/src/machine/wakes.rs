@@ -107,8 +107,8 @@ impl<D: Design> Machine<D> {
             (Some((hook, at)), _) => {
                 format!("{id}'s `{hook}` answered WAIT at cycle {} and was never woken", at.0)
             }
-            (None, Stall::Lock) => format!("{id} waits for Lock since cycle {since}"),
-            (None, _) => format!("{id} waits since cycle {since} ({})", stall.words()),
+            (None, Stall::Lock) => format!("{id} has waited for a lock since cycle {since}"),
+            (None, _) => format!("{id} has waited since cycle {since} ({})", stall.words()),
         })
     }
 

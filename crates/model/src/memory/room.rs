@@ -22,8 +22,8 @@ impl<E: Copy> Memory<E> {
             || self.controllers.iter().any(|controller| controller.backlog() >= self.writebacks)
     }
 
-    /// Returns the number of a core that has waited for a buffer and looks now; none for others.
-    /// Whoever asks has other cores look ([`Memory::next_to_look`]) when this one has looked.
+    /// Returns the number of a core that waited for a buffer and may look again now; none for other
+    /// cores. After it has looked, the caller lets the next core look ([`Memory::next_to_look`]).
     pub fn looks(&mut self, core: CoreId) -> Option<u64> {
         let place = self.looking.iter().position(|&(_, other)| other == core)?;
         Some(self.looking.remove(place).0)

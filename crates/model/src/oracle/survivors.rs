@@ -1,4 +1,4 @@
-//! Which of the transactions that may be there, and need not, are: the largest set that an image
+//! Finds which of the transactions survived that may and need not: the largest set that an image
 //! allows.
 //!
 //! If a closed set has any of the transactions that stored to a word, it has the first few of them

@@ -56,7 +56,7 @@ impl Overwritten {
     /// # Panics
     /// If the transaction is not abortable: what it stored over was not kept.
     pub fn take(&mut self) -> Vec<(Word, u64)> {
-        assert!(self.is_kept, "who aborts a transaction has begun it with `begin_abortable`");
+        assert!(self.is_kept, "the transaction was begun with `begin_abortable`");
         self.is_kept = false;
         std::mem::take(&mut self.words)
     }

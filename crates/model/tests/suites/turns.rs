@@ -179,7 +179,7 @@ fn programs_that_wait_for_each_other_are_reported() {
         Ok(())
     });
     let Err(Failure::Deadlock(text)) = failure else { panic!("they go on") };
-    let since = |core| format!("core {core} waits for Lock since cycle ");
+    let since = |core| format!("core {core} has waited for a lock since cycle ");
     assert!(text.starts_with(&since(0)) && text.contains(&since(1)), "{text}");
     assert!(text.ends_with(", and nothing is due"), "{text}");
 }

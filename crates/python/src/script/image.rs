@@ -206,7 +206,7 @@ impl PyImage {
         self.done(image.set_line(line, &data, mask))
     }
 
-    /// Has what was written before be durable before anything that is written after.
+    /// Orders writes: all that were made before are durable before any that is made after.
     fn fence(&self) -> PyResult<()> {
         self.image()?.fence();
         Ok(())
