@@ -50,6 +50,9 @@ fn every_counter_counts() {
             "loc-wal scribble txs=300 cores=2 {small} pm.log_size=2KiB design.sd=4 \
              design.truncate_perc=100 design.drain=oldest"
         ),
+        "loc-wal scribble txs=300 cores=2 pm.log_size=1MiB design.id_bits=5 design.sd=2 \
+         design.log_writes=1 controller.noc_latency=10us"
+            .to_owned(),
     ];
     all_count(&lines);
 }
@@ -65,6 +68,7 @@ fn every_counter_of_a_last_level_that_survives_counts() {
     all_count(&[
         format!("loc-kiln scribble txs=300 cores=2 {small} design.sd=4"),
         "loc-kiln scribble txs=300 cores=2 design.sd=4 design.drain=oldest".to_owned(),
+        "loc-kiln scribble txs=400 cores=4 design.overflow_lines=64".to_owned(),
     ]);
 }
 
