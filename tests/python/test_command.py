@@ -301,7 +301,8 @@ def test_images_of_one_test_share_its_name_and_its_runs(command: Command) -> Non
     wrong = [text.count("WRONG       two_stores on torn") for text in (shown, more)]
     assert wrong == [1, 1]
     seen = [line for line in more.splitlines() if line.startswith("seen        A=")]
-    assert seen == [f"seen        {image} in two_stores on ideal" for image in ("A=0 B=1", "A=1 B=0")]
+    both = ("A=0 B=1", "A=1 B=0")
+    assert seen == [f"seen        {image} in two_stores on ideal" for image in both]
 
 
 def test_settings_of_litmus_tests_are_for_all_hardware_or_for_one(

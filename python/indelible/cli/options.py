@@ -151,7 +151,8 @@ def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> N
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="strict time order: slower; results differ by less than 1 %%, on machine tiny by up to 3 %%",
+        help="strict time order: slower; results differ by less than 1 %%, on machine tiny by up to"
+        " 3 %%",
     )
 
 

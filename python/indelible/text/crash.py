@@ -218,7 +218,7 @@ def _verdict_of(row: Mapping[str, Any]) -> str:
     found = len(row["violations"])
     # If the campaign ended before the checker ran, points that passed were not checked.
     unseen = row.get("cancelled") and "checker" in row and not row["checker"]["images"]
-    if not found and (unseen or not row["points"] and (row["checked"] or row.get("cancelled"))):
+    if not found and (unseen or (not row["points"] and (row["checked"] or row.get("cancelled")))):
         return "none: nothing was tried"
     if not found:
         if row["checked"]:

@@ -34,10 +34,12 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
     """Return everything known of a design, a workload, a machine or ordering hardware."""
     if about["kind"] == "machine-diff":
         return _difference(about, width)
-    title = f"{about['name']} ({about['kind']})"
-    blocks = [title + "\n" + textwrap.fill(about.get("summary") or "", width)]
+    summary = textwrap.fill(about.get("summary") or "", width)
+    if about["kind"] == "field":
+        summary = f"of machine {about['machine']}"
+    blocks = [f"{about['name']} ({about['kind']})\n{summary}".rstrip()]
     facts = {k: v for k, v in about.items() if isinstance(v, (str, bool, int, float))}
-    for known in ("kind", "name", "summary", "machine", "cores"):
+    for known in ("kind", "name", "summary", "machine", "cores", "field"):
         facts.pop(known, None)
     if facts:
         blocks.append("\n".join(text.paragraph(k, text.word(v), width) for k, v in facts.items()))

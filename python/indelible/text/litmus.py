@@ -119,9 +119,7 @@ def _timeline_on(timeline: Mapping[str, Any], width: int) -> list[str]:
     return lines + _timeline(timeline, width)
 
 
-def _sampled(
-    rows: Sequence[Row], names: Names, label: Mapping[str, str], width: int
-) -> list[str]:
+def _sampled(rows: Sequence[Row], names: Names, label: Mapping[str, str], width: int) -> list[str]:
     """Return the tests that had too many images to check every one, if there are any."""
     found = [
         f"{names[_test_of(row)]} on {label[row['order']]}"
