@@ -10,10 +10,11 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 SOURCES := $(shell find crates machines -type f 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: help build run test test-rust test-python lint format bench fidelity soak same lock clean tools
+.PHONY: help build wheel run test test-rust test-python lint format bench fidelity soak same lock clean tools
 
 help:
 	@echo 'make build     create .venv with the command .venv/bin/indelible'
+	@echo 'make wheel     dist/indelible-*.whl, for computers without Rust and C: pip install'
 	@echo 'make run       build, then compare three designs on four workloads (out/compare.png)'
 	@echo 'make test      every Rust and Python test'
 	@echo 'make lint      format and lint checks, as CI runs them'
@@ -44,6 +45,10 @@ $(STAMPS)/extension: $(STAMPS)/requirements $(SOURCES)
 	@mkdir -p $(STAMPS) && touch $@
 
 build: $(STAMPS)/extension
+
+# One wheel for every Python from 3.10 on, of this system and processor.
+wheel: $(STAMPS)/requirements
+	$(BIN)/maturin build --release --locked --out dist
 
 run: build
 	@mkdir -p out

@@ -15,8 +15,8 @@ DESCRIPTION = (
     "workload, a machine (every field with value, unit, range and source), or\n"
     "ordering hardware such as x86 (promise, parameters, rules, the designs on it).\n"
     "`machine:silo` is the machine where a design has the name, too; `order:`,\n"
-    "`design:` and `workload:` work likewise. `controller.wpq` is a field of a machine,\n"
-    "`silo.entries` one of a design or workload, or a rule of a design."
+    "`design:` and `workload:` work likewise. `controller.wpq` is a field of a\n"
+    "machine, `silo.entries` one of a design or workload, or a rule of a design."
 )
 EPILOG = """\
 examples:
