@@ -138,8 +138,39 @@ model::choices! {
 }
 
 model::rules! {
-    /// What keeps the three right (the count, the pairs and the order of commits are the slides';
-    /// the rest is ours).
+    /// What keeps transactions right that are committed by counting and absorb each other's lines, in
+    /// a log as in a last level that survives (the count, the pairs and the order of commits are the
+    /// slides'; the rest is ours).
+    pub struct CountingRules {
+        /// A transaction without lines of its own has its TxCnt in an entry without a line.
+        count_without_blocks,
+        /// A transaction counts as durable only once all before it are durable.
+        acknowledge_in_order,
+        /// A transaction counts as durable only once the transactions that absorbed its lines are
+        /// durable.
+        acknowledge_closed,
+        /// Only a version that has not been sent to where it survives is absorbed.
+        absorb_unissued,
+        /// A transaction is drained together with the transactions that absorbed its lines.
+        drain_closure,
+        /// If all lines of a transaction were absorbed, another transaction carries its TxCnt.
+        carry_count,
+        /// Its dependency pairs are then carried by that transaction, too.
+        rehome_pairs,
+        /// Recovery counts absorbed lines only if the transaction that absorbed them is complete.
+        count_committed,
+        /// Recovery commits nothing after a transaction that is not complete.
+        commit_in_order,
+        /// Recovery commits no transaction that has a line beyond the prefix.
+        closure_trim,
+    }
+}
+
+/// The rules of the three.
+pub type WalRules = Both<CountingRules, LocRules>;
+
+model::rules! {
+    /// What keeps the three logs right beside that (ours).
     pub struct LocRules {
         /// A line of a running transaction goes to the log when it leaves the caches.
         uncommitted_to_log,
@@ -159,8 +190,6 @@ model::rules! {
         mark_aborted,
         /// The TxCnt counts entries, and not lines: a line that left the caches twice has two.
         count_entries,
-        /// A transaction without blocks of its own writes its TxCnt as an entry without a block.
-        count_without_blocks,
         /// The metadata of a block do not become durable before the block. (In the block's own
         /// burst they never do.)
         data_before_metadata,
@@ -168,25 +197,6 @@ model::rules! {
         record_after_log,
         /// The acknowledgement waits for the commit record.
         acknowledge_after_record,
-        /// A transaction counts as durable only once all before it are durable.
-        acknowledge_in_order,
-        /// A transaction counts as durable only once the transactions that absorbed its blocks are
-        /// durable.
-        acknowledge_closed,
-        /// Only a version that has not been issued to the log is absorbed.
-        absorb_unissued,
-        /// A transaction is drained together with the transactions that absorbed its blocks.
-        drain_closure,
-        /// If all blocks of a transaction were absorbed, another transaction carries its TxCnt.
-        carry_count,
-        /// Its dependency pairs are then carried by that transaction, too.
-        rehome_pairs,
-        /// Recovery counts absorbed blocks only if the transaction that absorbed them is complete.
-        count_committed,
-        /// Recovery commits nothing after a transaction that is not complete.
-        commit_in_order,
-        /// Recovery commits no transaction that has a block beyond the prefix.
-        closure_trim,
         /// Recovery replays transactions in their order.
         replay_in_order,
         /// If a transaction has two entries for one line, the later one counts.
@@ -252,7 +262,7 @@ impl WalParams {
         How {
             sd: 1,
             drain: Drain::Half,
-            commit: Commit { record, pin: false },
+            commit: Commit { record, pin: false, entries: true },
             log_writes: self.log_writes,
             redirect_latency: self.redirect_latency,
             id_bits: self.id_bits,
@@ -378,7 +388,7 @@ impl Scheme for LocWal {
         How {
             sd: own.sd,
             drain: own.drain,
-            commit: Commit { record: false, pin: own.bearer == Bearer::Pin },
+            commit: Commit { record: false, pin: own.bearer == Bearer::Pin, entries: true },
             ..EcWal::how(counting)
         }
     }
@@ -418,7 +428,7 @@ impl<S: Scheme> Design for Wal<S> {
     const NEEDLESS_WITH: &'static [NeedlessWith] = S::NEEDLESS_WITH;
     const REVOKES: bool = true;
     type Params = S::Params;
-    type Rules = LocRules;
+    type Rules = WalRules;
     type Event = LocEvent;
     type Library = Bare;
 

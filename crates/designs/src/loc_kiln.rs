@@ -35,7 +35,7 @@ use transactions::Transactions;
 
 use crate::kiln::Written;
 use crate::loc::window::Commit;
-use crate::loc::{Bearer, LocParams, LocRules, pinned};
+use crate::loc::{Bearer, CountingRules, LocParams, pinned};
 use crate::parts::{corners, overflow};
 
 model::params! {
@@ -83,48 +83,8 @@ model::rules! {
         keep_old_versions,
         /// A line leaves for its place only once the register says that its transaction is retired.
         retire_before_leaving,
-        /// A transaction without lines of its own has a TxCnt in an entry without a line.
-        count_without_blocks,
-        /// A transaction counts as durable only once all before it are durable.
-        acknowledge_in_order,
-        /// A transaction counts as durable only once the transactions that absorbed its lines are
-        /// durable.
-        acknowledge_closed,
-        /// Only a version that has not been sent to the last level is absorbed.
-        absorb_unissued,
-        /// A transaction is drained together with the transactions that absorbed its lines.
-        drain_closure,
-        /// If all lines of a transaction were absorbed, another transaction carries its TxCnt.
-        carry_count,
-        /// Its dependency pairs are then carried by that transaction, too.
-        rehome_pairs,
-        /// Recovery counts absorbed lines only if the transaction that absorbed them is complete.
-        count_committed,
-        /// Recovery commits nothing after a transaction that is not complete.
-        commit_in_order,
-        /// Recovery commits no transaction that has a line beyond the prefix.
-        closure_trim,
         /// If a line has several committed versions, recovery takes the newest.
         newest_committed,
-    }
-}
-
-impl LocKilnRules {
-    /// The rules that the window and the counting share with the log.
-    fn shared(&self) -> LocRules {
-        LocRules {
-            count_without_blocks: self.count_without_blocks,
-            acknowledge_in_order: self.acknowledge_in_order,
-            acknowledge_closed: self.acknowledge_closed,
-            absorb_unissued: self.absorb_unissued,
-            drain_closure: self.drain_closure,
-            carry_count: self.carry_count,
-            rehome_pairs: self.rehome_pairs,
-            count_committed: self.count_committed,
-            commit_in_order: self.commit_in_order,
-            closure_trim: self.closure_trim,
-            ..LocRules::default()
-        }
     }
 }
 
@@ -133,7 +93,7 @@ pub struct LocKiln {
     window: LocParams,
     params: LocKilnParams,
     rules: LocKilnRules,
-    shared: LocRules,
+    counting: CountingRules,
     commit: Commit,
     last: LastLevel,
     transactions: Transactions,
@@ -199,7 +159,7 @@ impl Design for LocKiln {
     const NEEDLESS_WITH: &'static [NeedlessWith] = &[pinned("carry_count"), pinned("rehome_pairs")];
     const REVOKES: bool = true;
     type Params = Both<LocParams, LocKilnParams>;
-    type Rules = LocKilnRules;
+    type Rules = Both<CountingRules, LocKilnRules>;
     type Event = LocKilnEvent;
     type Library = Bare;
 
@@ -209,9 +169,9 @@ impl Design for LocKiln {
         LocKiln {
             window: window.clone(),
             params: params.clone(),
-            rules: (*rules).clone(),
-            shared: rules.shared(),
-            commit: Commit { record: false, pin: window.bearer == Bearer::Pin },
+            rules: rules.second.clone(),
+            counting: rules.first.clone(),
+            commit: Commit { record: false, pin: window.bearer == Bearer::Pin, entries: true },
             last: LastLevel::new(shape, params.overflow_lines),
             transactions: Transactions::new(shape.cores),
             walk: times.l1 + times.l2 + times.llc,

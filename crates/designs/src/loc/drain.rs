@@ -43,14 +43,14 @@ impl Engine {
     /// before the stores of its own transaction have come there: those of other cores may still
     /// wait for their lines.
     pub(super) fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocEvent>) {
-        let end = if self.rules.drain_closure { self.window.closure(end) } else { end };
+        let end = if self.counting.drain_closure { self.window.closure(end) } else { end };
         if end <= self.window.drained {
             return;
         }
         self.counts.drains += 1;
         self.counts.closure_max = self.counts.closure_max.max(end - self.window.drained);
         let mut entries = std::mem::take(&mut self.composed);
-        self.window.compose(end, self.how.commit, &self.rules, &mut entries);
+        self.window.compose(end, self.how.commit, &self.counting, &mut entries);
         if self.how.grouping.in_burst {
             // Entries without a block share one.
             entries.sort_by_key(|composed| composed.data.is_some());
@@ -256,7 +256,7 @@ impl Engine {
 
     /// Moves the end of the durable prefix, and tells the cores that wait for that.
     fn advance(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
-        let end = self.window.settled(|transaction| self.is_written(transaction), &self.rules);
+        let end = self.window.settled(|transaction| self.is_written(transaction), &self.counting);
         if end <= self.window.durable {
             return;
         }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use model::design::{Below, Fence, Progress, Shape, Store, Tx};
+use model::params::Both;
 use model::units::{CoreId, Cycle, Line, LineMap, PerCore};
 use slab::Slab;
 
@@ -13,7 +14,7 @@ use super::entry::{Format, Head, LINES_MAX, Running};
 use super::home::{LineState, Truncation};
 use super::ring::{Area, Ring};
 use super::window::{Composed, Issue, Transaction, Version, Window};
-use super::{Drain, How, LocEvent, LocRules};
+use super::{CountingRules, Drain, How, LocEvent, LocRules, WalRules};
 use crate::parts::raise::log_size;
 
 /// The fewest block groups of a log.
@@ -23,6 +24,7 @@ const GROUPS_MIN: u64 = 4;
 pub(super) struct Engine {
     pub(super) how: How,
     pub(super) rules: LocRules,
+    pub(super) counting: CountingRules,
     pub(super) asynchronous: bool,
     pub(super) path: u64,
     /// Cycles from a first level to the way out of the last level.
@@ -96,7 +98,13 @@ model::counters! {
 }
 
 impl Engine {
-    pub(super) fn new(how: How, rules: LocRules, asynchronous: bool, shape: &Shape) -> Engine {
+    pub(super) fn new(
+        mut how: How,
+        Both { first: counting, second: rules }: WalRules,
+        asynchronous: bool,
+        shape: &Shape,
+    ) -> Engine {
+        how.commit.entries = rules.count_entries;
         let cores = u64::from(shape.cores);
         let format = Format { id_bits: how.id_bits };
         let ring = Ring::new(Area::new(shape, how.grouping), format);
@@ -119,6 +127,7 @@ impl Engine {
         Engine {
             how,
             rules,
+            counting,
             asynchronous,
             path: shape.path,
             walk: shape.walk - shape.path,
@@ -295,7 +304,7 @@ impl Engine {
             let version = Version { line, data: below.line(line), state: issue };
             let number = self.window.push_version(version);
             if let Some(&before) = state.ended.back()
-                && self.window.absorb(place, before, self.how.commit, &self.rules)
+                && self.window.absorb(place, before, self.how.commit, &self.counting)
             {
                 self.counts.coalesced += 1;
             }

@@ -9,11 +9,12 @@
 use std::collections::BTreeMap;
 
 use model::image::{Image, PowerLoss};
+use model::params::Both;
 use model::units::{LINE_BYTES, Line, WORD_BYTES, Word};
 
-use super::LocRules;
 use super::entry::{Entry, Format, Head, Place, Running};
 use super::ring::{Area, BLOCKS};
+use super::{CountingRules, LocRules, WalRules};
 
 /// What recovery knows of the log, beside what is in it.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +54,8 @@ pub struct Scan {
 const BASE: Place = 1 << 32;
 
 /// Replays what is durable and empties the log.
-pub fn recover(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Result<(), PowerLoss> {
+pub fn recover(image: &mut Image<'_>, layout: &Layout, rules: &WalRules) -> Result<(), PowerLoss> {
+    let Both { first: counting, second: rules } = rules;
     let head = layout.format.decode_head(image.word(layout.area.head()));
     let head = Head { first: BASE + head.first, ..head };
     let mut scan = scan(image, layout, head, rules);
@@ -61,7 +63,10 @@ pub fn recover(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Resu
         return Ok(());
     }
     scan.adopt(rules);
-    let committed = scan.committed(head.first, layout.record, rules);
+    let mut committed = scan.committed(head.first, layout.record, counting);
+    if !rules.replay_in_order {
+        committed.reverse();
+    }
     // The last entry of a line wins; each line is then written once.
     let mut homes: BTreeMap<Line, Line> = BTreeMap::new();
     for place in committed {
@@ -87,8 +92,8 @@ pub fn recover(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Resu
 ///
 /// # Errors
 /// [`PowerLoss`] when the power fails again. Nothing in the log counts all the while.
-pub fn boot(image: &mut Image<'_>, layout: &Layout, rules: &LocRules) -> Result<Head, PowerLoss> {
-    let groups = if rules.erase_log_at_boot { layout.area.groups } else { 0 };
+pub fn boot(image: &mut Image<'_>, layout: &Layout, rules: &WalRules) -> Result<Head, PowerLoss> {
+    let groups = if rules.second.erase_log_at_boot { layout.area.groups } else { 0 };
     for line in (0..groups).map(|group| layout.area.metadata(group)) {
         if image.line(line).iter().any(|&byte| byte != 0) {
             image.set_line(line, &[0; LINE_BYTES as usize], u64::MAX)?;
@@ -196,7 +201,7 @@ impl Scan {
 
     /// The transactions that are committed, in the order in which they are replayed: the longest
     /// closed prefix, from the head's on, of complete transactions.
-    pub fn committed(&self, first: Place, record: bool, rules: &LocRules) -> Vec<Place> {
+    pub fn committed(&self, first: Place, record: bool, rules: &CountingRules) -> Vec<Place> {
         let complete = self.complete(record, rules);
         let is_complete = |place: &Place| complete.get(place) == Some(&true);
         let mut end = (first..).find(|place| !is_complete(place)).expect("the log has an end");
@@ -210,17 +215,13 @@ impl Scan {
             end = place;
         }
         let places = complete.keys().copied().filter(|&place| place >= first);
-        let mut committed: Vec<Place> = places
+        places
             .filter(|place| *place < end || is_complete(place) && !rules.commit_in_order)
-            .collect();
-        if !rules.replay_in_order {
-            committed.reverse();
-        }
-        committed
+            .collect()
     }
 
     /// Which transactions are complete.
-    fn complete(&self, record: bool, rules: &LocRules) -> BTreeMap<Place, bool> {
+    fn complete(&self, record: bool, rules: &CountingRules) -> BTreeMap<Place, bool> {
         let mut complete: BTreeMap<Place, bool> = BTreeMap::new();
         // Pairs point forward, so a transaction that took the place of a block is decided before.
         for (&place, found) in self.transactions.iter().rev() {

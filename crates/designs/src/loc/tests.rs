@@ -12,7 +12,7 @@ use model::meters::Class;
 use model::params::Rules as _;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineData, Word, mix};
 
-use super::LocRules;
+use super::WalRules;
 use super::entry::{Entry, Format, Running};
 use super::recovery::{Layout, recover};
 use super::ring::{Area, BLOCKS, Grouping, Ring};
@@ -22,14 +22,14 @@ use super::window::{Commit, Composed, Issue, Number, Transaction, Version, Windo
 const CORE: (CoreId, Cycle) = (CoreId(0), Cycle(0));
 const FORMAT: Format = Format { id_bits: 16 };
 const IN_BLOCKS: Grouping = Grouping { turned: true, in_burst: false };
-const CARRY: Commit = Commit { record: false, pin: false };
-const PIN: Commit = Commit { record: false, pin: true };
+const CARRY: Commit = Commit { record: false, pin: false, entries: true };
+const PIN: Commit = Commit { record: false, pin: true, entries: true };
 
 /// Transactions of one core, and the log's entries so far.
 struct Stream {
     window: Window,
     how: Commit,
-    rules: LocRules,
+    rules: WalRules,
     entries: Vec<Composed>,
     /// The newest version of each line.
     newest: BTreeMap<Line, (u64, Number)>,
@@ -46,7 +46,8 @@ fn bytes(transaction: u64) -> LineData {
 }
 
 impl Stream {
-    fn new(how: Commit, rules: LocRules) -> Stream {
+    fn new(how: Commit, rules: WalRules) -> Stream {
+        let how = Commit { entries: rules.second.count_entries, ..how };
         let (window, newest) = (Window::default(), BTreeMap::new());
         Stream { window, how, rules, entries: Vec::new(), newest, number: 0 }
     }
@@ -65,7 +66,7 @@ impl Stream {
             let state = if index < early { Issue::Sent } else { Issue::Kept };
             Version { line: Line(line), data: bytes(place + 1), state }
         });
-        let running = (early > 0 && self.rules.adopt_early).then_some(running);
+        let running = (early > 0 && self.rules.second.adopt_early).then_some(running);
         let receipt = place as usize;
         self.window.push(Transaction::new(CORE, running, early, receipt));
         self.number += 1;
@@ -73,7 +74,7 @@ impl Stream {
             let line = version.line;
             let number = self.window.push_version(version);
             if let Some(before) = self.newest.insert(line, (place, number)) {
-                self.window.absorb(place, before, self.how, &self.rules);
+                self.window.absorb(place, before, self.how, &self.rules.first);
             }
         }
     }
@@ -83,8 +84,8 @@ impl Stream {
     fn abort_with(&mut self, lines: &[u64], early: u64) {
         self.log_early(lines, early, ABORTED);
         let receipt = self.window.next() as usize;
-        self.window.push(Transaction::aborted(CORE, receipt, &self.rules));
-        self.number += u64::from(self.rules.abandon_early);
+        self.window.push(Transaction::aborted(CORE, receipt, &self.rules.second));
+        self.number += u64::from(self.rules.second.abandon_early);
     }
 
     fn log_early(&mut self, lines: &[u64], early: u64, number: u64) -> Running {
@@ -108,7 +109,7 @@ impl Stream {
 
     fn drain(&mut self, end: u64) {
         let end = self.window.closure(end).max(self.window.drained);
-        self.window.compose(end, self.how, &self.rules, &mut self.entries);
+        self.window.compose(end, self.how, &self.rules.first, &mut self.entries);
     }
 
     /// How many transactions have been acknowledged if these entries are durable.
@@ -117,12 +118,12 @@ impl Stream {
             let mut own = self.entries.iter().enumerate().filter(|(_, entry)| entry.by == place);
             own.any(|(index, _)| !survives(index))
         };
-        self.window.settled(|transaction| !lost(transaction.receipt as u64), &self.rules)
+        self.window.settled(|transaction| !lost(transaction.receipt as u64), &self.rules.first)
     }
 }
 
 /// What the lines 1 to 16 hold after recovery from the entries that survive.
-fn recovered(stream: &Stream, rules: &LocRules, survives: impl Fn(usize) -> bool) -> Vec<u64> {
+fn recovered(stream: &Stream, rules: &WalRules, survives: impl Fn(usize) -> bool) -> Vec<u64> {
     let mut config = Config::default();
     (config.pm.capacity, config.pm.log) = (1 << 20, 64 << 10);
     let shape = Shape::new(&config, 1);
@@ -172,7 +173,7 @@ fn slides() -> Vec<Vec<u64>> {
 /// entries that may survive: their blocks, the dependency pairs, and the carried TxCnt.
 #[test]
 fn the_slides_example_is_all_or_nothing_whatever_survives() {
-    let mut stream = Stream::new(CARRY, LocRules::default());
+    let mut stream = Stream::new(CARRY, WalRules::default());
     slides().iter().for_each(|lines| stream.end(lines));
     stream.drain(4);
     let blocks: Vec<u64> = stream
@@ -190,7 +191,7 @@ fn the_slides_example_is_all_or_nothing_whatever_survives() {
         "A to G are written once, as the last left them"
     );
     assert_eq!(stream.entries.len(), 7 + 5 + 1, "five pairs, and the TxCnt of T1");
-    let rules = LocRules::default();
+    let rules = WalRules::default();
     for set in 0..1_u64 << stream.entries.len() {
         let survives = |index: usize| set >> index & 1 == 1;
         let whole = set + 1 == 1 << stream.entries.len();
@@ -204,7 +205,7 @@ fn the_slides_example_is_all_or_nothing_whatever_survives() {
 /// T1's D left the caches before T4 ended: it is there twice, and <T1, T4> is not.
 #[test]
 fn the_slides_example_with_a_block_that_left_early() {
-    let mut stream = Stream::new(CARRY, LocRules::default());
+    let mut stream = Stream::new(CARRY, WalRules::default());
     for (number, lines) in slides().iter().enumerate() {
         if number == 3 {
             stream.evict(4);
@@ -213,7 +214,7 @@ fn the_slides_example_with_a_block_that_left_early() {
     }
     stream.drain(4);
     assert_eq!(stream.entries.len(), 1 + 7 + 4 + 1);
-    let rules = LocRules::default();
+    let rules = WalRules::default();
     for set in 0..1_u64 << stream.entries.len() {
         let survives = |index: usize| set >> index & 1 == 1;
         let lines = recovered(&stream, &rules, survives);
@@ -225,7 +226,7 @@ fn the_slides_example_with_a_block_that_left_early() {
 /// With SD = 2, T1 and T2 are drained before T3 and T4: only neighbours absorb.
 #[test]
 fn a_window_of_two_absorbs_between_neighbours() {
-    let mut stream = Stream::new(CARRY, LocRules::default());
+    let mut stream = Stream::new(CARRY, WalRules::default());
     for (number, lines) in (1..).zip(slides()) {
         stream.end(&lines);
         if number % 2 == 0 {
@@ -240,7 +241,7 @@ fn a_window_of_two_absorbs_between_neighbours() {
 /// nothing of it is there, and what was acknowledged after it is.
 #[test]
 fn an_aborted_transaction_is_complete_and_empty() {
-    let mut stream = Stream::new(CARRY, LocRules::default());
+    let mut stream = Stream::new(CARRY, WalRules::default());
     stream.end(&[1, 2]);
     stream.abort_with(&[2, 3, 4], 2);
     stream.end_with(&[3, 5], 1);
@@ -259,7 +260,7 @@ fn an_aborted_transaction_is_complete_and_empty() {
 /// the line absorbs the version before it.
 #[test]
 fn a_version_before_an_aborted_one_is_the_newest_again() {
-    let mut stream = Stream::new(CARRY, LocRules::default());
+    let mut stream = Stream::new(CARRY, WalRules::default());
     stream.end(&[1, 2]);
     stream.abort_with(&[1, 3], 1);
     stream.end(&[1]);
@@ -269,7 +270,7 @@ fn a_version_before_an_aborted_one_is_the_newest_again() {
 }
 
 /// Whether recovery is right with one random stream and one random set of survivors.
-fn is_right(seed: u64, how: Commit, rules: &LocRules) -> bool {
+fn is_right(seed: u64, how: Commit, rules: &WalRules) -> bool {
     let mut state = seed;
     let mut draw = |below: u64| {
         state = mix(state);
@@ -310,7 +311,7 @@ const STREAMS: u64 = 20_000;
 fn recovery_is_a_prefix_and_no_shorter_than_what_was_acknowledged() {
     for how in [CARRY, PIN] {
         for seed in 0..STREAMS {
-            assert!(is_right(seed, how, &LocRules::default()), "{how:?}, seed {seed}");
+            assert!(is_right(seed, how, &WalRules::default()), "{how:?}, seed {seed}");
         }
     }
 }
@@ -332,7 +333,7 @@ fn each_wrong_rule_is_found() {
         "abandon_early",
         "mark_aborted",
     ] {
-        let rules = LocRules::default().without(rule);
+        let rules = WalRules::default().without(rule);
         assert!((0..STREAMS).any(|seed| !is_right(seed, CARRY, &rules)), "{rule}");
     }
 }
@@ -341,7 +342,7 @@ fn each_wrong_rule_is_found() {
 #[test]
 fn a_count_that_no_block_has_room_for_is_an_entry() {
     for lines in [1, 255, 256, 300] {
-        let mut stream = Stream::new(CARRY, LocRules::default());
+        let mut stream = Stream::new(CARRY, WalRules::default());
         stream.end(&(1..=lines).collect::<Vec<u64>>());
         stream.drain(1);
         let mut counts = Vec::new();
@@ -377,11 +378,11 @@ fn what_the_log_writes_is_counted_as_what_it_is() {
 /// prefix is closed, since that transaction ends it. Without a closed prefix it does harm.
 #[test]
 fn counting_what_is_committed_follows_from_the_closed_prefix() {
-    let counted = LocRules::default().without("count_committed");
+    let counted = WalRules::default().without("count_committed");
     assert!((0..STREAMS).all(|seed| is_right(seed, CARRY, &counted)));
     let open = counted.without("closure_trim");
-    let of = |rules: &LocRules| (0..STREAMS).filter(|&seed| !is_right(seed, CARRY, rules)).count();
-    assert!(of(&open) > of(&LocRules::default().without("closure_trim")));
+    let of = |rules: &WalRules| (0..STREAMS).filter(|&seed| !is_right(seed, CARRY, rules)).count();
+    assert!(of(&open) > of(&WalRules::default().without("closure_trim")));
 }
 
 /// With metadata in bursts a block holds words of entries only if the word beside it says so. While
@@ -400,7 +401,7 @@ fn data_are_not_taken_for_entries() {
         let beside = area.lane(0).expect("metadata are in bursts");
         image.set_word(beside, FORMAT.encode(note, pass_beside)).expect("power");
         image.set_word(area.block(0, 0).first_word(), FORMAT.encode(note, 0)).expect("power");
-        recover(&mut image, &layout, &LocRules::default()).expect("power");
+        recover(&mut image, &layout, &WalRules::default()).expect("power");
         assert_eq!(image.word(area.head()) != 0, is_read, "the log is emptied if it has entries");
     }
 }

@@ -13,8 +13,8 @@ use std::ops::Range;
 
 use model::units::{CoreId, Cycle, Line, LineData};
 
-use super::LocRules;
 use super::entry::{COUNT_MAX, Entry, Place, Running};
+use super::{CountingRules, LocRules};
 
 /// The number of a version among all versions of the window, in the order of their transactions.
 pub type Number = u64;
@@ -106,6 +106,8 @@ pub struct Commit {
     pub record: bool,
     /// Whether the last version of a transaction that is not issued is never absorbed.
     pub pin: bool,
+    /// Whether a TxCnt counts entries, and not lines (the rule `count_entries`).
+    pub entries: bool,
 }
 
 impl Transaction {
@@ -207,7 +209,7 @@ impl Window {
         by: Place,
         (from, number): (Place, Number),
         how: Commit,
-        rules: &LocRules,
+        rules: &CountingRules,
     ) -> bool {
         if from < self.durable || from == by {
             return false;
@@ -260,7 +262,7 @@ impl Window {
         &mut self,
         end: Place,
         how: Commit,
-        rules: &LocRules,
+        rules: &CountingRules,
         entries: &mut Vec<Composed>,
     ) {
         for place in self.drained..end {
@@ -273,7 +275,7 @@ impl Window {
         &mut self,
         place: Place,
         how: Commit,
-        rules: &LocRules,
+        rules: &CountingRules,
         entries: &mut Vec<Composed>,
     ) {
         let transaction = self.get_mut(place);
@@ -286,7 +288,7 @@ impl Window {
         notes.extend(pairs.map(|&(from, blocks)| Note::Pair { from, to: place, blocks }));
         notes.extend(transaction.early.map(|running| Note::Adopt { of: place, running }));
         let absorbed: u64 = transaction.absorbed.iter().map(|&(_, blocks)| blocks).sum();
-        let elsewhere = match rules.count_entries {
+        let elsewhere = match how.entries {
             true => transaction.issued + absorbed,
             false => versions.end - versions.start - transaction.kept,
         };
@@ -333,7 +335,11 @@ impl Window {
 
     /// The end of the durable prefix, where `is_written` says of which drained transactions all
     /// entries are durable: the longest prefix of these in which none depends on one outside.
-    pub fn settled(&self, is_written: impl Fn(&Transaction) -> bool, rules: &LocRules) -> Place {
+    pub fn settled(
+        &self,
+        is_written: impl Fn(&Transaction) -> bool,
+        rules: &CountingRules,
+    ) -> Place {
         let written = |place: &Place| is_written(self.get(*place));
         let mut end = if rules.acknowledge_in_order {
             (self.durable..self.drained).find(|place| !written(place)).unwrap_or(self.drained)

@@ -156,11 +156,11 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, LocKiln>) -> Result<(), 
     // The versions of retired transactions come first, the oldest first.
     let mut versions: Vec<(Line, Line)> =
         old.into_iter().map(|((line, _), bytes)| (line, bytes)).collect();
-    for place in scan.committed(retired, false, &setup.rules.shared()) {
+    for place in scan.committed(retired, false, &setup.rules.first) {
         let blocks = &scan.of(place).blocks;
         versions.extend(blocks.iter().map(|&(_, line, bytes)| (line, bytes)));
     }
-    if !setup.rules.newest_committed {
+    if !setup.rules.second.newest_committed {
         versions.reverse();
     }
     let newest: BTreeMap<Line, Line> = versions.into_iter().collect();

@@ -167,7 +167,7 @@ impl LocKiln {
             let version = Version { line, data: below.line(line), state: Issue::Kept };
             let number = window.push_version(version);
             if let Some(before) = self.last.end(line, tx.core, (place, number))
-                && window.absorb(place, before, self.commit, &self.shared)
+                && window.absorb(place, before, self.commit, &self.counting)
             {
                 self.counts.coalesced += 1;
             }
@@ -201,7 +201,7 @@ impl LocKiln {
     /// of its own transaction have left: those of other cores may still wait for their lines.
     fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocKilnEvent>) {
         let window = &mut self.transactions.window;
-        let end = if self.rules.drain_closure { window.closure(end) } else { end };
+        let end = if self.counting.drain_closure { window.closure(end) } else { end };
         if end <= window.drained {
             return;
         }
@@ -210,7 +210,7 @@ impl LocKiln {
         let down = self.walk + self.params.llc_write;
         let mut turn = ready + down;
         let mut entries = std::mem::take(&mut self.transactions.composed);
-        window.compose(end, self.commit, &self.shared, &mut entries);
+        window.compose(end, self.commit, &self.counting, &mut entries);
         for Composed { by, entry, data } in entries.drain(..) {
             let arrival = turn.max(self.transactions.window.get(by).left + down);
             // Pairs and a TxCnt are no lines, and keep none waiting.
@@ -231,7 +231,7 @@ impl LocKiln {
     fn advance(&mut self, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let Transactions { window, expected, .. } = &self.transactions;
         let is_written = |transaction: &Transaction| expected[transaction.receipt] == 0;
-        let (durable, end) = (window.durable, window.settled(is_written, &self.shared));
+        let (durable, end) = (window.durable, window.settled(is_written, &self.counting));
         if end <= durable {
             return;
         }
