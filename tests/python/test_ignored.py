@@ -58,6 +58,21 @@ def test_only_what_is_ignored_is_noted(trace: str) -> None:
     assert noted(indelible.run("silo", replay="log"))
 
 
+def test_caches_that_lack_the_energy_do_not_survive(trace: str) -> None:
+    on_cxl = {"replay": trace, "machine": "cxl"}
+    assert noted(indelible.run("silo", **on_cxl))
+    assert BODY in str(indelible.compare(["silo"], ["replay"], **on_cxl, cores=1, crash=False))
+    for energy, is_noted in (("63B", True), ("64B", False), ("1KiB", False)):
+        answer = indelible.run("silo", **on_cxl, set={"controller.flush_bytes": energy})
+        assert noted(answer) == is_noted, energy
+    empty = {"controller.domain": "eadr", "controller.flush_bytes": "0B"}
+    assert noted(indelible.run("silo", replay=trace, set=empty))
+    # The machine gives it to a design that needs it.
+    saved = 'class Saved(Design):\n    """Caches that survive."""\n    needs = "eadr"\n'
+    Path("saved.py").write_text(f"from indelible.design import Design\n{saved}")
+    assert not noted(indelible.run("./saved.py", replay=trace, set=empty))
+
+
 def test_a_comparison_has_one_note_for_all(trace: str) -> None:
     answer = indelible.compare(
         ["undo@x86", "silo", "lad"], ["replay"], replay=trace, cores=1, crash=False
