@@ -70,6 +70,10 @@ static void *draw_some(void *name)
 
 static int verify(void)
 {
+    if (pool->next > TICKETS) {
+        printf("there are %d tickets, and number %lu would be next\n", TICKETS, pool->next);
+        return 1;
+    }
     for (uint64_t ticket = 0; ticket < TICKETS; ticket++)
         if (pool->owners[ticket] != 0 && ticket >= pool->next) {
             printf("ticket %lu is drawn, and will be again\n", ticket);

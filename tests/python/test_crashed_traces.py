@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 import indelible
-from conftest import needs_core
+from conftest import LOOKS, needs_core
 from indelible import cli
 
 pytestmark = needs_core
@@ -28,7 +29,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_of_a_trace_a_design_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["crash", "--replay", trace(), "--check", "true"]) == 0
+    assert cli.main(["crash", "--replay", trace(), "--check", LOOKS]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("undo@x86 ")
     assert "indelible crash --design undo@x86 --workload replay" in shown
@@ -42,7 +43,7 @@ def test_only_of_a_trace_a_design_is_the_default(capsys: pytest.CaptureFixture[s
 
 def test_a_trace_has_the_cores_and_the_memory_that_it_needs() -> None:
     def answer(name: str, **asked: object) -> indelible.Crash:
-        return indelible.crash(replay=name, check="true", points=2, **asked)
+        return indelible.crash(replay=name, check=LOOKS, points=2, **asked)
 
     assert answer(trace(threads=4)).settings == {}
     assert answer(trace(size=4 << 20)).settings == {}
@@ -56,7 +57,7 @@ def test_a_trace_has_the_cores_and_the_memory_that_it_needs() -> None:
         answer("a.trace", set={"core.cores_max": 5})
     assert answer("a.trace", machine="silo").settings == {}
     # The command that repeats it says so itself.
-    assert cli.main(many.command.split()[1:]) == 0
+    assert cli.main(shlex.split(many.command)[1:]) == 0
 
 
 @pytest.mark.parametrize(
@@ -70,3 +71,19 @@ def test_what_no_machine_has_room_for_is_refused_for_that(text: str, wrong: str)
     Path("a.trace").write_text(text)
     with pytest.raises(indelible.InputError, match=wrong):
         indelible.crash(replay="a.trace")
+
+
+def test_a_checker_that_accepts_everything_has_checked_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    blind = indelible.crash(replay=trace(), check="true", leave_out="all")
+    assert (blind.checked, blind.failed, blind.passed) == (False, False, False)
+    assert blind.json()["checked"] is False
+    why = "the checker refuses no image, not even garbage; let it look at the file whose path is"
+    assert f"violations the program was not checked: {why}" in " ".join(str(blind).split())
+    words = ["crash", "--replay", "a.trace", "--check", "true"]
+    assert cli.main(words) == 2
+    # A mutant that a transaction catches does not show that the checker looks.
+    assert cli.main([*words, "--mutants", "flush_log"]) == 2
+    assert "1 of 1 caught" in capsys.readouterr().out
+    assert indelible.crash(replay="a.trace", check=LOOKS).passed

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import indelible
-from conftest import HERE, heed_interrupts, needs_core, until
+from conftest import HERE, LOOKS, heed_interrupts, needs_core, until
 from indelible import extension, pool
 from indelible.bundles import OF_THE_HOST, without
 from indelible.cli import main
@@ -148,7 +148,7 @@ def test_a_race_that_shows_without_a_power_failure_is_a_finding(
 
 def test_threads_that_wait_for_each_other_are_a_finding(build: Build) -> None:
     build(EMBRACE)
-    asked = {"before": "rm -f pool", "check": "true", "seeds": 10, "seconds": 0.5}
+    asked = {"before": "rm -f pool", "check": LOOKS, "seeds": 10, "seconds": 0.5}
     found = indelible.explore(["./program"], **asked)
     texts = {row["wrong"] for row in found.failed}
     assert texts == {"`./program` did not end within 0.5 s"}
@@ -315,7 +315,7 @@ def test_a_seed_with_which_the_program_does_nothing_leaves_the_others(
 def test_how_sure_it_is_is_said_only_of_recordings_that_begin_alike(build: Build) -> None:
     adds = "for (int n = 0; n < 50; n++) {{ at[{}]++; flush(at); fence(); }}"
     build(PAIR.format(other=adds.format(0), main=adds.format(8)), "-O0")
-    asked = {"check": "true", "seeds": 4}
+    asked = {"check": LOOKS, "seeds": 4}
     found = indelible.explore(["./program"], **asked)
     assert found.passed
     assert (found["orders"], found["would_show"]) == (None, None)
@@ -331,6 +331,9 @@ def test_how_sure_it_is_is_said_only_of_recordings_that_begin_alike(build: Build
     assert anew["orders"] > 1
     assert anew["would_show"] is not None
     assert anew["notes"] == []
+    # What accepts everything would not have shown an error.
+    blind = indelible.explore(["./program"], seeds=4, check="true", before="rm -f pool")
+    assert (blind.passed, blind["would_show"]) == (False, None)
 
 
 def test_one_thread_has_one_order(
@@ -343,14 +346,15 @@ def test_one_thread_has_one_order(
     answer = json.loads(out)
     assert (answer["orders"], answer["cancelled"], err) == (1, False, "")
     assert [row["checked"] for row in answer["rows"]] == [False, False]
-    assert (
-        main(["explore", "--seeds", "2", "--check", "true", "--out", "of", "--", "./program"]) == 0
-    )
+    words = ["explore", "--seeds", "2", "--out", "of", "--check"]
+    assert main([*words, LOOKS, "--", "./program"]) == 0
     assert Path("of").is_dir()
     out, _ = capsys.readouterr()
     assert "orders      1: one thread uses persistent memory; seeds choose only which images" in out
     assert "exit code   3 with seeds 1, 2" in out
     assert "note        no flush and no fence was seen; " in out
+    assert main([*words, "true", "--", "./program"]) == 2
+    assert "the program was not checked: the checker refuses no image" in capsys.readouterr().out
 
 
 def test_a_large_pool_and_many_threads_have_room(build: Build) -> None:
@@ -526,7 +530,7 @@ def test_a_seed_that_is_refused_takes_nothing_from_the_others(
         ("record", "--seed", "2", "--no-loads", "--pool", "pool"),
         (
             *("explore", "--seeds", "2", "--seed", "3", "--seconds", "2.5", "--points", "9"),
-            *("--before", "rm -f pool", "--check", "test -f", "--set", "controller.wpq=32"),
+            *("--before", "rm -f pool", "--check", LOOKS, "--set", "controller.wpq=32"),
         ),
     ],
     ids=("record", "explore"),

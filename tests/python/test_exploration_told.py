@@ -15,19 +15,6 @@ from indelible.verbs import explore
 pytestmark = needs_core
 
 
-def told(*accepts_all: bool | None) -> str:
-    """Return what is shown of seeds of whose checkers so much is known."""
-    ok = {"threads": 2, "checked": True, "order": "a", "points": 9, "images": 3}
-    rows = [
-        {"seed": seed, "record": "record", **explore.NOTHING, **ok, "accepts_all": accepts}
-        for seed, accepts in enumerate(accepts_all, 1)
-    ]
-    asked = {"program": ["./program"], "design": "undo@x86", "machine": "tiny", "check": "./check"}
-    answer = {**asked, "orders": 1, "rows": rows, "cancelled": False, "would_show": None}
-    answer["notes"] = []
-    return " ".join(str(Exploration(answer)).split())
-
-
 def answered(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, object] | None]) -> Exploration:
     """Return what is made of rows after an interruption."""
 
@@ -92,12 +79,25 @@ def test_why_nothing_was_checked_is_told_as_crash_tells_it(
     assert not answer.passed
 
 
-def test_whether_a_checker_looks_is_asked_only_if_it_refused_nothing_with_any_seed() -> None:
-    question = "the checker even accepts garbage: does it look at the file"
-    assert question in told(True, True)
-    assert question in told(None, True), "with the first seed the program did not end"
-    assert question not in told(True, False)
-    assert question not in told(None)
+@pytest.mark.parametrize(
+    ("accepts_all", "is_blind"),
+    [((True, True), True), ((None, True), True), ((True, False), False), ((None, None), False)],
+)
+def test_a_checker_looks_if_it_refuses_anything_with_any_seed(
+    monkeypatch: pytest.MonkeyPatch, accepts_all: tuple[bool | None, ...], is_blind: bool
+) -> None:
+    told = [{"accepts_all": accepts, "order": str(accepts)} for accepts in accepts_all]
+    answer = answered(monkeypatch, [row_of(seed, **row) for seed, row in enumerate(told, 1)])
+    why = "violations the program was not checked: the checker refuses no image, not even garbage"
+    shown = " ".join(str(answer).split())
+    assert (why in shown, not answer.passed, "ok so far" not in shown) == (is_blind,) * 3
+    assert {row["checked"] for row in answer["rows"]} == {not is_blind}
+    assert (answer["would_show"] is None) == (is_blind or accepts_all[0] == accepts_all[1])
+    # With the first seed the program did not end.
+    rows = [row_of(1, wrong="no end", violations=[]), row_of(2, accepts_all=True)]
+    shown = " ".join(str(answered(monkeypatch, rows)).split())
+    assert "violations FAIL 1/2 seeds: 1" in shown
+    assert "note the checker refuses no image, not even garbage; let it look at the" in shown
 
 
 def test_what_was_refused_is_told_with_its_seeds(monkeypatch: pytest.MonkeyPatch) -> None:

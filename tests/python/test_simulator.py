@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from conftest import needs_core, start, x86_linux
+from conftest import LOOKS, needs_core, start, x86_linux
 from indelible import InputError, cli
 from indelible.evaluation import TXS
 from indelible.verbs import names_of
@@ -487,7 +487,7 @@ def test_where_no_transaction_stores_the_crash_test_of_a_trace_has_a_checker(
     code, shown, _ = indelible(*words)
     named = shown.partition("crash test")[2].partition("repeat")[0].replace("\\\n", " ").split()
     assert (code, named[-2:]) == (0, ["--check", "COMMAND"])
-    again = [*named[1:-2], "--check", "true"]
+    again = [*named[1:-2], "--check", LOOKS]
     code, shown, _ = indelible(*again)
     assert (code, "ok: every one recovered" in shown) == (0, True)
 
@@ -555,7 +555,8 @@ def test_a_checker_hears_nothing_that_this_trace_does_not_say(
 ) -> None:
     monkeypatch.setenv("INDELIBLE_MARK_7", "of another one")
     (tmp_path / "a.trace").write_text("region 0 64\nmeasured\nstore 0 1\nmark done\n")
-    check = ["--check", 'heard() { test -z "$INDELIBLE_MARK_7"; }; heard']
+    heard = f'heard() {{ test -z "$INDELIBLE_MARK_7" && {LOOKS} "$1"; }}; heard'
+    check = ["--check", heard]
     code, shown, _ = indelible(
         "crash", "--design", "undo@x86", "--replay", str(tmp_path / "a.trace"), *check
     )

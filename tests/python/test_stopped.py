@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import indelible
-from conftest import heed_interrupts, needs_core, until
+from conftest import LOOKS, heed_interrupts, needs_core, until
 from indelible import processes
 from recorded import Build, needs_recorder
 
@@ -85,7 +85,7 @@ def test_what_is_run_before_has_as_long_as_the_program(build: Build) -> None:
     until(lambda: alive() == [])
     # What it leaves running is none of what is waited for, even if it holds what is printed.
     before = "sleep 98 & echo > begun"
-    assert indelible.explore(["./program"], before=before, seeds=1, check="true").passed
+    assert indelible.explore(["./program"], before=before, seeds=1, check=LOOKS).passed
     (left,) = alive()
     os.kill(int(left), signal.SIGKILL)
 

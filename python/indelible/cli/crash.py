@@ -17,7 +17,7 @@ DESCRIPTION = (
     "check the result against an exact oracle. From some of what recovery left,\n"
     "machines are switched on again, and their power is cut again. Exit code 1 if\n"
     "anything was violated or a mutant was not caught, 2 if no transaction stored\n"
-    "anything to check."
+    "anything to check, or --check accepts everything, even garbage."
 )
 EPILOG = """\
 examples:

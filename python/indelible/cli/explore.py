@@ -17,7 +17,7 @@ DESCRIPTION = (
     "of which runs its threads in another order, and crash-test each trace: with the\n"
     "program's own recovery (--check) or, if it has transactions, with the oracle.\n"
     "Exit code 1 if anything was violated or the program did not end, 2 if there was\n"
-    "nothing to check. docs/recording.md has more."
+    "nothing to check, or --check accepts everything. docs/recording.md has more."
 )
 EPILOG = """\
 examples:

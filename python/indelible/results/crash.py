@@ -31,6 +31,8 @@ class Crash(OfJson):
         said = replace(campaign.experiment, cores=data["cores"], txs=data["txs"])
         lives = data["lives"] if data["lives"] > 1 else campaign.lives
         campaign = replace(campaign, experiment=said, lives=lives)
+        # Whatever a checker accepts that takes garbage for memory, nothing was looked at.
+        data["checked"] = data["checked"] and not accepts_all(data)
         replay = replace(campaign, mutants=False, leave_out=None, trials=None).command()
         data["violations"] = [
             row | {"replay": replay, "timeline": seen and f"{seen.command()} --list"}
@@ -108,6 +110,11 @@ class Crash(OfJson):
         from indelible.text import crash as crash_text
 
         return crash_text.crash(self)
+
+
+def accepts_all(campaign: Mapping[str, Any]) -> bool:
+    """Return whether a program checked the images, and refused none, not even garbage."""
+    return bool(campaign.get("checker", {}).get("accepts_all"))
 
 
 def failed_points(campaign: Mapping[str, Any]) -> int:

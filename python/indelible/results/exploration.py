@@ -34,6 +34,12 @@ class Exploration(Object):
         return [row for row in self["rows"] if not row["idle"] and row["refused"] is None]
 
     @property
+    def accepts_all(self) -> bool:
+        """Whether the checker refused no image with any seed, not even garbage."""
+        told = {row["accepts_all"] for row in self["rows"]} - {None}
+        return told == {True}
+
+    @property
     def passed(self) -> bool:
         """Whether there was something to check with every seed, and no error was found."""
         return not self.failed and self.checked

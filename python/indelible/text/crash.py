@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from indelible.results.crash import Crash, failed_points
+from indelible.results.crash import Crash, accepts_all, failed_points
 from indelible.text import (
     LABEL,
     columns,
@@ -39,11 +39,13 @@ STORES = re.compile("; memory (has|does not have) ")
 #: The advice on such a violation if a program's own stores were recorded.
 ASK_THE_PROGRAM = "; with --check COMMAND the program's own recovery judges what is left"
 
-#: The hint where a checker accepted every image that it was shown.
+#: The advice where a checker accepted every image that it was shown, and why a campaign without
+#: violations then proves nothing.
 ACCEPTS_ALL = (
-    "the checker even accepts garbage: does it look at the file whose path is appended to the "
-    "command?"
+    "the checker refuses no image, not even garbage; let it look at the file whose path is "
+    "appended to the command, and refuse what the program cannot have left there"
 )
+UNLOOKED = f"the program was not checked: {ACCEPTS_ALL}"
 
 #: Why a campaign proves nothing about a design that acknowledges commits before they are durable.
 NOTHING_ANNOUNCED = (
@@ -110,8 +112,9 @@ def crash(answer: Crash, width: int | None = None) -> str:
         lines += ["", _left_out(row, width), ""]
     if any(STORES.search(violation["text"]) for violation in violations):
         lines.append(paragraph("lines", LINES_OF_TRACE, width))
-    blind = row.get("checker", {}).get("accepts_all", False)
-    for note in [*(row.get("notes") or []), *([ACCEPTS_ALL] if blind else [])]:
+    # Of transactions that are broken the verdict is another.
+    blind = [ACCEPTS_ALL] if violations and accepts_all(row) else []
+    for note in [*(row.get("notes") or []), *blind]:
         lines.append(paragraph("note", str(note), width))
     lines += _timeline(violations, "timeline", width, LACKS[1 if "checker" in row else 0])
     if answer.taken is not None:
@@ -244,6 +247,8 @@ def nothing_checked(row: Mapping[str, Any]) -> str:
     """Return why a campaign without violations proves nothing about its design."""
     if row.get("announced_few"):
         return FEW_ANNOUNCED if row["announced"] else NOTHING_ANNOUNCED
+    if accepts_all(row):
+        return UNLOOKED
     if "checker" in row:
         return NOTHING_STORED
     return NOTHING_CHECKED + (ASK_THE_PROGRAM if row["workload"] == "replay" else "")

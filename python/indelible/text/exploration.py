@@ -10,7 +10,7 @@ from typing import Any
 
 from indelible import text
 from indelible.results.exploration import SURE, Exploration
-from indelible.text.crash import ACCEPTS_ALL, OTHER, list_violations, nothing_checked
+from indelible.text.crash import ACCEPTS_ALL, OTHER, UNLOOKED, list_violations, nothing_checked
 
 #: The most seeds whose errors are shown; `--json` has them all (ours: a screen).
 SEEDS_SHOWN = 3
@@ -33,9 +33,8 @@ def explored(answer: Exploration, width: int | None = None) -> str:
     for row in answer.failed[:SEEDS_SHOWN]:
         lines += _wrong(row, width)
     notes = dict.fromkeys(note for row in answer.busy[:1] for note in row["notes"])
-    # A checker that refuses an image with one seed is known to look at images.
-    told = [row["accepts_all"] for row in rows if row["accepts_all"] is not None]
-    for note in [*answer["notes"], *notes, *([ACCEPTS_ALL] if told and all(told) else [])]:
+    blind = [ACCEPTS_ALL] if answer.failed and answer.accepts_all else []
+    for note in [*answer["notes"], *notes, *blind]:
         lines.append(text.paragraph("note", note, width))
     if answer.failed:
         first = answer.failed[0]
@@ -99,13 +98,15 @@ def _verdict(answer: Exploration) -> str:
             right += f"; an error in {percent} % of such orders would have shown, {sure} % sure"
         if answer.checked:
             return right
+        if answer.accepts_all:
+            return UNLOOKED
         busy = answer.busy
         if not busy:
             return "nothing was checked: the program did nothing"
         if all(row["checked"] for row in busy):
             return f"ok with {len(busy)} of {len(rows)} seeds; nothing was checked with the others"
         unchecked = max(busy, key=lambda row: (not row["checked"], row["announced_few"]))
-        program = {} if answer["check"] is None else {"checker": answer["check"]}
+        program: dict[str, Any] = {} if answer["check"] is None else {"checker": {}}
         return nothing_checked({**unchecked, **program, "workload": "replay"})
     listed = ", ".join(str(row["seed"]) for row in failed)
     return f"FAIL {len(failed)}/{len(rows)} seeds: {listed}"

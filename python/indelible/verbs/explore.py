@@ -159,6 +159,9 @@ def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
                 "cancelled": interrupted,
             }
         )
+        if answer.accepts_all:
+            for row in ended:
+                row["checked"] = False
         answer["notes"] = _notes(plan, answer, alike)
         # With sampled points, an order's error may show at a point that was not tried.
         every = plan.campaign.points in (None, "all")
@@ -402,7 +405,7 @@ class Order:
         )
         campaign = replace(campaign, experiment=asked)
         try:
-            answer = Crash.of(campaign.start(control), campaign)
+            data = campaign.start(control)
         except CheckError as error:
             # The program's own recovery does not accept the complete run in this order.
             return {
@@ -413,9 +416,12 @@ class Order:
                 "crash": campaign.command(),
                 "notes": recorded["notes"],
             }
-        shown = answer.data.get("checker", {})
+        # Of a checker that accepts everything in one order another one may tell that it looks.
+        checked = data["checked"]
+        answer = Crash.of(data, campaign)
+        shown = data.get("checker", {})
         return {
-            "checked": answer.data["checked"],
+            "checked": checked,
             "announced_few": answer.data.get("announced_few", False),
             "announced": answer.data.get("announced"),
             "points": answer.data["points"],
