@@ -15,7 +15,6 @@ from indelible.kept import Taken
 from indelible.results.comparison import ComparedCell, SeededCell
 from indelible.results.crash import Verdict, failed_points
 from indelible.results.run import Run
-from indelible.scripts import is_script
 from indelible.settings import OF_CELLS, Pairs, canonical
 from indelible.told import OneOf
 from indelible.work import UNTESTED, Tried
@@ -70,7 +69,8 @@ def run_each(
     experiments = [*at]
     named = told.names(experiments, lambda asked: at[asked])
     told.require_possible(experiments, named)
-    answers, interrupted, taken = _answers([*map(_tried, experiments)], keep, dask, named)
+    jobs = [Tried(asked, is_strict=True) for asked in experiments]
+    answers, interrupted, taken = _answers(jobs, keep, dask, named)
     runs, refused = _runs(answers)
     return runs, told.refused(experiments, refused, named), interrupted, taken
 
@@ -111,7 +111,8 @@ def run_tested(
     named = told.names([*seeded.values()], _cores)
     # Which runs are possible does not depend on the seed.
     told.require_possible([*plan.values()], named)
-    jobs = sorted([*map(_tried, seeded.values()), *campaigns], key=urgency)
+    each = [Tried(asked, is_strict=True) for asked in seeded.values()]
+    jobs = sorted([*each, *campaigns], key=urgency)
     what = "runs and campaigns" if campaigns else "runs"
     answers, interrupted, taken = _answers(jobs, keep, dask, named, what)
     done, impossible = _runs(answers)
@@ -124,7 +125,7 @@ def run_tested(
             verdict = _verdict(job, answers[job])
             if verdict.reason is not None:
                 own = told.by_its_own_name(verdict.reason, job.experiment, named)
-                verdict = replace(verdict, reason=own)
+                verdict = replace(verdict, reason=told.of_design(own, job.experiment))
             verdicts |= dict.fromkeys(cells, verdict)
     return runs, refused, verdicts, interrupted, taken
 
@@ -205,14 +206,6 @@ def urgency(job: Experiment | Tried) -> tuple[int, bool, int]:
     """
     asked = job.experiment
     return (asked.seed, job.asks == Campaign.asks, -(asked.cores or 0))
-
-
-def _tried(asked: Experiment) -> Experiment | Tried:
-    """Return a run that may be impossible.
-
-    An error of a design in Python ends the whole call, and so does a computer without room.
-    """
-    return asked if is_script(asked.design) else Tried(asked, needs_room=True)
 
 
 def _cores(asked: Experiment) -> list[str]:

@@ -31,6 +31,7 @@ from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from indelible import _core as core
+from indelible import mistakes
 from indelible.described import description
 from indelible.design import Design, InputError, Param, Setup, Shape, Structure, Values
 from indelible.names import unknown
@@ -199,6 +200,7 @@ def held_still() -> Iterator[None]:
             _running -= 1
             if not _running:
                 _still.clear()
+                mistakes.forget()
 
 
 def _load(path: str) -> type[Design]:
@@ -410,7 +412,8 @@ def explained(error: BaseException, name: str, hook: str = "") -> str:
     if os.environ.get(DEBUG):
         traceback.print_exception(error)
     if isinstance(error, InputError):
-        return str(error) if str(error).startswith(name) else f"{name}: {error}"
+        own = str(error)
+        return mistakes.sentence(own if own.startswith(name) else f"{name}: {own}")
     if isinstance(error, SyntaxError) and error.filename == name:
         return f"{name}:{error.lineno}: {error.msg}"
     if (sentence := _no_number(error)) is not None:

@@ -69,8 +69,14 @@ def refused(
     }
     if found and len(found) == len(experiments):
         asked, reason = next(iter(found.items()))
-        raise InputError(f"{named[asked]}: {reason}" if asked in named else reason)
-    return found
+        own = f"{named[asked]}: {of_design(reason, asked)}" if asked in named else reason
+        raise InputError(own)
+    return {asked: of_design(reason, asked) for asked, reason in found.items()}
+
+
+def of_design(reason: str, asked: Experiment) -> str:
+    """Return a reason without the design's file, where the name that tables have is told, too."""
+    return reason.removeprefix(f"{asked.design}: ")
 
 
 def _error(asked: Experiment) -> InputError | None:

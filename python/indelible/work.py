@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 from indelible.errors import HostError, InputError
 from indelible.experiment import Experiment
+from indelible.mistakes import is_mistake
 from indelible.progress import Watched
+from indelible.scripts import is_script, parts
 
 #: The key of the sentence in an answer that says why there is no result.
 UNTESTED = "untested"
@@ -57,8 +59,9 @@ class Tried:
     """A job that may be impossible, which is no error here: its answer then says why."""
 
     job: Asked
-    #: Whether it is an error that this computer has no room for the job.
-    needs_room: bool = False
+    #: Whether it is an error that this computer has no room for the job, or that its design in
+    #: Python is wrong.
+    is_strict: bool = False
 
     @property
     def experiment(self) -> Experiment:
@@ -79,10 +82,16 @@ class Tried:
         try:
             return self.job.start(control)
         except InputError as error:
-            if self.needs_room and isinstance(error, HostError):
+            if self.is_strict and self._is_wrong(error):
                 raise
             # This computer, or another one, may have room for it the next time.
             return {UNTESTED: str(error), PASSING: isinstance(error, HostError)}
+
+    def _is_wrong(self, error: InputError) -> bool:
+        design = self.experiment.design
+        names = (design, parts(design)[1])
+        is_own = is_script(design) and is_mistake(str(error), names)
+        return is_own or isinstance(error, HostError)
 
     def command(self) -> str:
         """Return the command line that repeats the work."""

@@ -492,3 +492,44 @@ def test_what_is_no_cycle_is_told_in_a_sentence(
     with pytest.raises(indelible.InputError) as error:
         indelible.run("./mine.py", "hash", txs=5)
     assert str(error.value).endswith(f"in commit: {told}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def store(self, store, below): below.give_up('too small: raise design.records')",
+        "def commit(self, tx, below): raise InputError('too small: raise design.records')",
+        "def __init__(self, setup): raise InputError('too small: raise design.records')",
+    ],
+)
+def test_a_design_that_gives_up_leaves_an_empty_cell_as_one_in_rust_does(
+    write: Write, body: str
+) -> None:
+    path = write(f"params = {{'records': Param(4)}}\n{body}")
+    table = indelible.compare(["silo", path], ["queue"], "tiny", cores=1, txs=20)
+    (row,) = table.json()["refused"]
+    assert (row["design"], row["reason"]) == (path, "too small: raise design.records")
+    shown = " ".join(str(table).split())
+    assert "! d on queue, 1 core: too small: raise design.records" in shown
+    assert "? d was not tested on queue: too small" in shown
+    swept = indelible.sweep(["silo", path], ["queue"], {"controller.wpq": [32]}, "tiny", txs=20)
+    assert "! d on queue: too small: raise design.records" in str(swept)
+    # Without any other run there is nothing to show.
+    assert refused(lambda: indelible.compare([path], ["queue"], "tiny", txs=20)).endswith(
+        "too small: raise design.records"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("def store(self, store, below): raise ValueError('oops')", "ValueError: oops"),
+        ("def store(self, store, below): return 'x'", "`store` answered 'x'"),
+        ("def store(self, store, below): return WAIT", "deadlock: "),
+    ],
+)
+def test_a_mistake_of_a_design_ends_a_comparison(write: Write, body: str, told: str) -> None:
+    path = write(body)
+    said = refused(lambda: indelible.compare(["silo", path], ["queue"], "tiny", txs=20))
+    assert said.startswith("d on queue: ")
+    assert told in said
