@@ -1,14 +1,19 @@
 """A progress bar for commands that take longer than two seconds, on stderr if it is a terminal.
 
-In a notebook, which has no terminal, a line below the cell shows the progress.
+In a notebook, which has no terminal, a line below the cell shows the progress. Elsewhere, as in the
+log of a batch job, stderr gets a line now and then.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +26,23 @@ PATIENCE_SECONDS = 2.0
 #: The seconds between two drawings of the bar, and between two messages to a notebook.
 BAR_SECONDS = 0.1
 NOTEBOOK_SECONDS = 0.5
+
+#: The seconds before the first line on a stderr that is no terminal, and between two of them (ours:
+#: few in a log, and soon enough that nobody takes the command for dead).
+LINE_SECONDS = 30.0
+
+#: What such a line begins with: the command that is answered.
+_command: ContextVar[str] = ContextVar("command", default="indelible")
+
+
+@contextmanager
+def named(command: str) -> Iterator[None]:
+    """Have lines of progress begin with the name of a command."""
+    token = _command.set(command)
+    try:
+        yield
+    finally:
+        _command.reset(token)
 
 
 class Watched(Protocol):
@@ -43,10 +65,10 @@ class Meter:
         self._what = what
         self._finished: set[int] = set()
         self._start = time.monotonic()
-        self._wanted = sys.stderr is not None and sys.stderr.isatty()
-        self._notebook = None if self._wanted else notebook()
+        self._terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._notebook = None if self._terminal else notebook()
         self._line: Any = None
-        self._told = -NOTEBOOK_SECONDS
+        self._told = -math.inf
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
@@ -69,23 +91,45 @@ class Meter:
         self._finished.add(job)
 
     def update(self, state: str = "") -> None:
-        """Redraw the bar, if it is time for one, with the state of the place where the jobs run."""
-        is_wanted, now = self._wanted or self._notebook is not None, time.monotonic()
-        every = BAR_SECONDS if self._wanted else NOTEBOOK_SECONDS
-        if not is_wanted or now - self._start < PATIENCE_SECONDS or now - self._told < every:
+        """Show the progress, if it is time for that, and the state of the place of the jobs."""
+        first, every = self._when()
+        now = time.monotonic()
+        if now - self._start < first or now - self._told < every:
             return
         self._told = now
-        done = f"{len(self._finished)}/{len(self._jobs)} {self._what}"
-        done += f", {state}" if state else ""
         # Jobs on a cluster have no `part`.
-        parts = [getattr(job, "part", "") for job in self._jobs]
-        done += "".join(f", {part}" for part in parts if part)
+        parts = [state, *(getattr(job, "part", "") for job in self._jobs)]
+        done = ", ".join([self._what, *filter(None, parts)])
+        count, total = len(self._finished), len(self._jobs)
         if self._notebook is not None:
-            self._tell(done)
-            return
+            self._tell(f"{count}/{total} {done}")
+        elif self._terminal:
+            self._draw(f"{count}/{total} {done}")
+        else:
+            self._print(f"{count} of {total} {done}")
+
+    def _when(self) -> tuple[float, float]:
+        """Return the seconds before the progress is shown first, and between two times."""
+        if self._terminal:
+            return PATIENCE_SECONDS, BAR_SECONDS
+        if self._notebook is not None:
+            return PATIENCE_SECONDS, NOTEBOOK_SECONDS
+        return LINE_SECONDS, LINE_SECONDS
+
+    def _draw(self, done: str) -> None:
+        """Draw the bar on a terminal."""
         if self._bar is None or self._task is None:
             self._bar, self._task = self._open()
         self._bar.update(self._task, completed=self.fraction(), done=done, refresh=True)
+
+    def _print(self, done: str) -> None:
+        """Print a line on stderr, if that is open and has room: progress is worth no error."""
+        if sys.stderr is None:
+            return
+        after = timedelta(seconds=int(self._told - self._start))
+        with suppress(OSError):
+            line = f"{_command.get()}: {done}, {self.fraction():.0%}, {after}"
+            print(line, file=sys.stderr, flush=True)
 
     def _tell(self, done: str) -> None:
         """Show the progress in a notebook, in place of what was shown before."""

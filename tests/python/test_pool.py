@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from indelible import pool, progress
+from conftest import needs_core
+from indelible import cli, pool, progress
 
 #: Longer than any of it takes; a caller that waits for ever fails its test, and hangs no other.
 LIMIT_SECONDS = 30
@@ -183,3 +186,49 @@ def test_how_far_jobs_are_is_shown_also_where_each_is_short(
 
     assert pool.execute([job] * 40) == [{}] * 40
     assert told[0].startswith("1/40 runs")
+
+
+def test_without_a_terminal_stderr_gets_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    running = SimpleNamespace(done=1, total=4)
+    with progress.named("why"), progress.Meter([running] * 4, "runs") as meter:
+        meter.finish(0)
+        for clock.now in (1029.9, 1030.0, 1030.1, 1059.9):
+            meter.update()
+        clock.now = 1060.5
+        meter.finish(1)
+        meter.update("3 workers")
+    out, err = capsys.readouterr()
+    assert err == "why: 1 of 4 runs, 44%, 0:00:30\nwhy: 2 of 4 runs, 3 workers, 62%, 0:01:00\n"
+    assert out == ""
+    # Of a call in Python there is no command, and a stderr that is closed or full is no error.
+    meter = progress.Meter([running], "campaigns")
+    clock.now += 3661
+    meter.update()
+    assert capsys.readouterr().err == "indelible: 0 of 1 campaigns, 25%, 1:01:01\n"
+
+    def refuse(text: str) -> None:
+        written.append(text)
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    written: list[str] = []
+    for stream in (None, SimpleNamespace(write=refuse, isatty=lambda: False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        clock.now += 60
+        meter.update()
+    assert written
+
+
+@needs_core
+def test_a_command_names_itself_in_these_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    words = ["run", "--design", "native", "--workload", "hash", "--txs", "5", "--json"]
+    assert cli.main(words) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["design"] == "native"
+    assert err.endswith("run: 1 of 1 runs, 100%, 0:00:00\n")

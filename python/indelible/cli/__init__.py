@@ -61,12 +61,14 @@ def _answer(argv: Sequence[str]) -> int:
     except ImportError as error:
         complain(f"error: the simulator is not built: run `make build` ({error})")
         return BAD_INPUT
+    from indelible import progress
     from indelible.cli import parser
     from indelible.errors import InputError
 
     try:
         args = parser.parse(argv)
-        return args.call(args)
+        with progress.named(args.command):
+            return args.call(args)
     except SystemExit as end:
         # argparse leaves in this way after --help and --version.
         return end.code if isinstance(end.code, int) else BAD_INPUT
