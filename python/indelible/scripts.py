@@ -77,6 +77,12 @@ def is_script(name: str) -> bool:
     return parts(name)[1] in _classes or name.endswith(SUFFIX)
 
 
+def class_of(name: str) -> type[Design] | None:
+    """Return the class that has a name, alone or under a log; None if no class has it."""
+    own = parts(name)[1]
+    return _mine.get().get(own, _classes.get(own))
+
+
 def parts(name: str) -> tuple[str | None, str]:
     """Return the log and the hardware of LOG@ORDER, or None and the name of any other name."""
     log, at, hardware = name.partition("@")
@@ -214,7 +220,7 @@ def _load(path: str) -> type[Design]:
     if known is None or any(_digest(part) != digest for part, digest in _parts[known].items()):
         require_no_section(called(path), path)
         module, own, source = _first(path, text, key[1])
-        known = _files[key] = _design_of(module, path)
+        known = _files[key] = design_of(module, path)
         files = filter(None, map(_file_of, own.values()))
         _parts[known] = {part: _digest(part) for part in files}
         _sources[known] = source
@@ -286,7 +292,7 @@ def anew(design: type[Design]) -> type[Design]:
         finally:
             sys.meta_path.remove(source)
             sys.modules[source.name] = first
-    return _design_of(module, source.path)
+    return design_of(module, source.path)
 
 
 def _first(path: str, text: bytes, digest: str) -> tuple[ModuleType, dict[str, ModuleType], Source]:
@@ -384,7 +390,8 @@ def _places(module: ModuleType) -> Iterable[str]:
         return ()
 
 
-def _design_of(module: ModuleType, path: str) -> type[Design]:
+def design_of(module: ModuleType, path: str) -> type[Design]:
+    """Return the one design of a module, or refuse the file if there is another number of them."""
     found = [
         value
         for value in vars(module).values()

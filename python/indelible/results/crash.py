@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from indelible.commands import as_json
 from indelible.experiment import Campaign
 from indelible.kept import Taken
 from indelible.results import OfJson
@@ -35,7 +36,7 @@ class Crash(OfJson):
         data["checked"] = data["checked"] and not accepts_all(data)
         replay = replace(campaign, mutants=False, leave_out=None, trials=None).command()
         data["violations"] = [
-            row | {"replay": replay, "timeline": seen and f"{seen.command()} --list"}
+            row | {"replay": replay, "timeline": seen and seen.command() + " --list"}
             for row in data["violations"]
             for seen in (campaign.recording(row),)
         ]
@@ -103,6 +104,10 @@ class Crash(OfJson):
         wrong = self.data["violations"] or trials["wrong"] or untried
         return bool(wrong) or not all(mutant["caught"] for mutant in mutants)
 
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints: the results, and what was asked."""
+        return {key: as_json(value) for key, value in super().json().items()}
+
     def __repr__(self) -> str:
         return f"<Crash {self.campaign.command()}>"
 
@@ -160,6 +165,6 @@ class Verdict:
             "verdict": self.kind,
             "points": self.points,
             "violations": self.violations,
-            "command": self.command,
+            "command": as_json(self.command),
             "reason": self.reason,
         }

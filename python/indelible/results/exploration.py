@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from indelible.commands import as_json
 from indelible.results import Object
 
 #: The probability with which an error in so many orders would have shown (ours: as of intervals).
@@ -48,6 +49,10 @@ class Exploration(Object):
     def checked(self) -> bool:
         """Whether there was something to check with every seed."""
         return bool(self["rows"]) and all(row["checked"] for row in self["rows"])
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        return {key: as_json(value) for key, value in self.items()}
 
     def __str__(self) -> str:
         from indelible.text import exploration as exploration_text

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from indelible import extension
+from indelible.commands import as_json
 from indelible.settings import Pairs
 
 
 def origin(command: str, settings: Pairs | Mapping[str, str] = ()) -> dict[str, Any]:
     """Return the fields that end the JSON of every answer of runs."""
-    return {"settings": dict(settings), "command": command, "version": extension.version()}
+    command_line = as_json(command)
+    return {"settings": dict(settings), "command": command_line, "version": extension.version()}

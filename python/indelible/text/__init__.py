@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, TypeVar
 
+from indelible.commands import InPython
 from indelible.kept import Taken
 from indelible.means import UNSURE, ends, is_unsure
 from indelible.metrics import METRICS
@@ -267,6 +268,8 @@ LABEL = 12
 
 def command(label: str, command: str, width: int) -> str:
     """Return a command that can be copied into a shell from however many lines it takes."""
+    if isinstance(command, InPython):
+        return paragraph(label, command, width)
     # An option stays with its value.
     options: list[str] = []
     for word in SHELL_WORD.findall(command):
