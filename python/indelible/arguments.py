@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from numbers import Real
@@ -80,6 +81,16 @@ def named(what: str, value: object) -> str:
     if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
         raise InputError(f"`{what}` must be a name, not {value!r}")
     return readable(what, os.fsdecode(value))
+
+
+def shell_text(what: str, value: object) -> str:
+    """Return a command for a shell as text, or refuse anything else: its words are no text."""
+    if isinstance(value, (str, os.PathLike)):
+        return named(what, value)
+    words = value if isinstance(value, (list, tuple)) else ()
+    is_command = bool(words) and all(isinstance(word, str) for word in words)
+    text = shlex.join(words) if is_command else "python3 verify.py"
+    raise InputError(f"`{what}` must be a command as one text, not {value!r}; write {text!r}")
 
 
 def one_of(what: str, name: object, there: Mapping[str, Thing]) -> Thing:

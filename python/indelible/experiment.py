@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from indelible import extension
-from indelible.arguments import FileName, is_truth, named, readable, truth, whole
+from indelible.arguments import FileName, is_truth, named, readable, shell_text, truth, whole
 from indelible.commands import flag, flags, line, reads, sets
 from indelible.errors import InputError
 from indelible.extension import Control, ask
@@ -206,9 +206,9 @@ class Campaign:
             raise InputError(said)
         object.__setattr__(self, "nested", truth("nested", self.nested))
         for name in ("without", "check", "images"):
-            value = getattr(self, name)
+            value, read = getattr(self, name), shell_text if name == "check" else named
             if value is not None:
-                object.__setattr__(self, name, named(name, value))
+                object.__setattr__(self, name, read(name, value))
 
     def command(self) -> str:
         """Return the command line that repeats this campaign."""

@@ -161,7 +161,14 @@ WRONG_TYPES: list[tuple[Callable[[], object], str]] = [
     (lambda: indelible.record(PROGRAM, ""), "`out` must name a file; it is an empty string"),
     (lambda: indelible.record(PROGRAM, "."), "`out` .: is a directory"),
     (lambda: indelible.record(PROGRAM, "no/a.trace"), "there is no directory `no`; make it first"),
-    (lambda: indelible.explore(PROGRAM, before=3), "`before` must be a name, not 3"),
+    (
+        lambda: indelible.explore(PROGRAM, before=3),
+        "`before` must be a command as one text, not 3; write 'python3 verify.py'",
+    ),
+    (
+        lambda: indelible.crash("silo", "replay", check=["python3", "my chk.py"]),
+        """as one text, not ['python3', 'my chk.py']; write "python3 'my chk.py'\"""",
+    ),
     (
         lambda: indelible.explore(PROGRAM, seconds="1"),
         "`seconds` must be a number above 0, not '1'",

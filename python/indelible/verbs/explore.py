@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from indelible import files, processes
 from indelible import pool as workers
-from indelible.arguments import DesignName, FileName, above_zero, named, whole
+from indelible.arguments import DesignName, FileName, above_zero, named, shell_text, whole
 from indelible.commands import flags, line, sets
 from indelible.errors import CheckError, InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, Script
@@ -103,7 +103,7 @@ def explore(
         InputError: if the program cannot be recorded, or the campaign cannot be run.
     """
     words, options = command_of(command), what_of(pool, loads, unseen, most)
-    before = None if before is None else named("before", before)
+    before = None if before is None else shell_text("before", before)
     seconds = above_zero("seconds", seconds)
     first = whole("seed", seed)
     count = whole("seeds", seeds, 1, SEEDS_MAX)
