@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -55,6 +56,21 @@ def test_what_is_a_mapping_stays_one(fake: ModuleType) -> None:
     for answer in (indelible.battery(), indelible.characterize(HASH), indelible.explain("silo")):
         assert isinstance(answer, dict)
         assert json.loads(json.dumps(answer)) == answer
+
+
+def test_what_there_is_to_name_is_a_list_with_the_json_of_its_command(
+    command: Callable[..., tuple[int, str, str]],
+) -> None:
+    for kind in ("machines", None):
+        words = ["list"] if kind is None else ["list", kind]
+        found = indelible.list(kind)
+        assert isinstance(found, list)
+        assert found.json() == {"rows": [*found]}
+        assert command(*words, "--json")[1] == json.dumps(found.json(), indent=2) + "\n"
+        assert command(*words)[1] == f"{found}\n"
+        assert str(pickle.loads(pickle.dumps(found))) == str(found)
+    machines = [{"kind": "machine", **row} for row in indelible.list("machines")]
+    assert found.of_kinds()["machines"] == machines
 
 
 def test_every_answer_has_the_object_of_its_json(fake: ModuleType) -> None:

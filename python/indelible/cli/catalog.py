@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 
 import indelible
-from indelible import text
 from indelible.cli import options
 from indelible.names import unknown
-from indelible.text import explain as explain_text
-from indelible.verbs.catalog import KINDS
+from indelible.results.catalog import KINDS
 
 HELP = "list the designs, ordering hardware, workloads, profiles and machines"
 DESCRIPTION = (
@@ -35,12 +33,4 @@ def call(args: argparse.Namespace) -> int:
     """Answer `list`."""
     if args.kind is not None and args.kind not in KINDS:
         raise unknown("kind", args.kind, KINDS)
-    if args.json:
-        options.show_json({"rows": indelible.list(args.kind)})
-        return 0
-    kinds = KINDS if args.kind is None else [args.kind]
-    width = text.terminal_width()
-    options.show(
-        "\n\n".join(explain_text.catalog(kind, indelible.list(kind), width) for kind in kinds)
-    )
-    return 0
+    return options.reply(args, lambda: indelible.list(args.kind))

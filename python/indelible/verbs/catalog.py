@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from indelible import extension
 from indelible.arguments import named
+from indelible.results.catalog import KINDS, Catalog
 
-KINDS = ("designs", "orders", "workloads", "profiles", "machines")
 
+def list(kind: str | None = None) -> Catalog:
+    """Return the designs, orders, workloads, profiles or machines, or all with their kind.
 
-def list(kind: str | None = None) -> Sequence[dict[str, Any]]:
-    """Return the designs, orders, workloads, profiles or machines, or all with their kind."""
+    The rows are dictionaries; numbers in them have no unit.
+
+    Raises:
+        InputError: if there is no such kind.
+    """
     if kind is None:
-        return [{"kind": kind[:-1], **row} for kind in KINDS for row in extension.catalog(kind)]
-    return extension.catalog(named("kind", kind))
+        return Catalog({"kind": of[:-1], **row} for of in KINDS for row in extension.catalog(of))
+    return Catalog(extension.catalog(named("kind", kind)), kind)
