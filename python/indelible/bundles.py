@@ -235,6 +235,11 @@ def read(folder: Path) -> tuple[dict[str, Any], Any]:
     return manifest, answer
 
 
+def command_of(manifest: Mapping[str, Any]) -> str:
+    """Return the command line of a bundle, as it is typed within the folder."""
+    return shlex.join(["indelible", *manifest["command"]])
+
+
 def _require_manifest(path: Path, manifest: Any) -> None:  # noqa: ANN401
     """Refuse a manifest that no bundle could have: `verify` would run its words."""
     kinds = {"command": list, "inputs": dict, "written": dict, "exit_code": int, "seconds": float}
@@ -271,7 +276,7 @@ def verified(manifest: Mapping[str, Any], then: Any, now: Any, code: int, took: 
     differences = [*_differences(without(then, left_out), now, "")]
     return Verified(
         {
-            "command": shlex.join(["indelible", *manifest["command"]]),
+            "command": command_of(manifest),
             "same_build": own == other,
             "simulator": own,
             "simulator_then": other,
@@ -325,7 +330,7 @@ def _readme(manifest: Mapping[str, Any]) -> str:
     inputs = "".join(f"- `{place}`: read by the command\n" for place in manifest["inputs"])
     return f"""# An answer of Indelible, and how to have it again
 
-    {shlex.join(["indelible", *manifest["command"]])}
+    {command_of(manifest)}
 
 That command, in this folder, gave what `{OUTPUT}` shows, in {manifest["seconds"]} s with the
 simulator {manifest["simulator"]}. It follows from these words and files alone, so

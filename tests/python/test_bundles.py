@@ -272,7 +272,10 @@ def test_a_bundle_s_own_option_stands_before_the_command(
     command: Command, words: tuple[str, ...]
 ) -> None:
     code, out, _ = command("bundle", *words, *COMPARE)
-    assert (code, json.loads(out)["folder"]) == (0, "it")
+    made = json.loads(out)
+    assert (code, made["folder"]) == (0, "it")
+    assert made["command"] == json.loads(command("verify", "it", "--json")[1])["command"]
+    assert made["command"].startswith("indelible compare --designs ")
 
 
 def test_of_what_was_interrupted_there_is_no_bundle(

@@ -80,7 +80,9 @@ def call(args: argparse.Namespace) -> int:
         complain(f"{folder} was not made: the command was not completed")
         return code
     if is_json:
-        options.show_json({"folder": str(folder), **bundles.read(folder)[0]})
+        manifest, _ = bundles.read(folder)
+        said = {"folder": str(folder), **manifest, "command": bundles.command_of(manifest)}
+        options.show_json(said)
     else:
         options.show(
             f"\nbundle: {folder}; `indelible verify {shlex.quote(args.folder)}` repeats it"
