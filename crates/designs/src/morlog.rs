@@ -358,7 +358,7 @@ impl<S: Scheme> Design for Morlog<S> {
     fn recover(image: &mut Image<'_>, setup: &Setup<'_, Self>) -> Result<(), PowerLoss> {
         let Both { first: common, second: Both { second: own, .. } } = setup.rules;
         ring(setup).recover(image, common, |records| match S::DELAYED {
-            true => delayed::judge(records, own),
+            true => delayed::judge(records, setup.shape.cores, own),
             false => committed(records, setup.shape.cores),
         })
     }

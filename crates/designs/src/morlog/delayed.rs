@@ -247,24 +247,31 @@ impl<S: Scheme> Morlog<S> {
 struct Found {
     /// The place of its commit record among all commit records.
     commit: Option<u64>,
+    /// How many commit records of its core lie before its records.
+    follows: u64,
     /// How many redo records lie behind that record, and how many there should be.
     redo: u64,
     count: Option<u64>,
 }
 
 /// Replays transactions that are complete, up to the first one that is not, and revokes the others.
-pub fn judge<'a>(records: &'a [Record], rules: &MorlogRules) -> Judged<'a> {
+pub fn judge<'a>(records: &'a [Record], cores: u8, rules: &MorlogRules) -> Judged<'a> {
     let mut found: Vec<Found> = Vec::new();
     let mut newest: LoggedMap<usize> = LoggedMap::default();
+    let mut ended: PerCore<u64> = PerCore::new(cores, |_| 0);
     let mut commits = 0;
     let mut whose = Vec::with_capacity(records.len());
     for record in records {
         let place = newest.entry((record.core, record.tx)).or_insert(usize::MAX);
-        // A number recurs. No undo record lies behind its transaction's commit record.
-        let is_over = |at: usize| record.kind.undoes() && found[at].commit.is_some();
+        // A number recurs. A core's transactions follow each other, so whatever has undo data or a
+        // commit record behind a commit record of its core began there: also if it only stored
+        // silently and has no undo data, and if no more than the end of the one before is left.
+        let may_be_over = record.kind.undoes() || record.kind == Kind::Commit;
+        let follows = ended[record.core];
+        let is_over = |at: usize| may_be_over && found[at].follows < follows;
         if *place == usize::MAX || is_over(*place) {
             *place = found.len();
-            found.push(Found::default());
+            found.push(Found { follows, ..Found::default() });
         }
         whose.push(*place);
         let tx = &mut found[*place];
@@ -272,6 +279,7 @@ pub fn judge<'a>(records: &'a [Record], rules: &MorlogRules) -> Judged<'a> {
             Kind::Commit => {
                 tx.commit = Some(commits);
                 commits += 1;
+                ended[record.core] += 1;
             }
             Kind::Count => tx.count = Some(record.redo),
             Kind::Redo => tx.redo += u64::from(tx.commit.is_some()),
@@ -321,7 +329,7 @@ mod tests {
 
     /// The new values that are replayed, and the old ones that are brought back.
     fn judged(records: &[Record]) -> (Vec<u64>, Vec<u64>) {
-        let Judged { redo, undo } = judge(records, &MorlogRules::default());
+        let Judged { redo, undo } = judge(records, 1, &MorlogRules::default());
         (redo.iter().map(|record| record.redo).collect(), undo.iter().map(|r| r.undo).collect())
     }
 
@@ -361,5 +369,29 @@ mod tests {
     fn a_number_comes_again() {
         let records = [store(1, 0, 5, 6), commit(1), count(1, 0), store(1, 0, 6, 9)];
         assert_eq!(judged(&records), (vec![6], vec![6]));
+    }
+
+    /// A transaction that only stores silently has a commit record and a count record. It neither
+    /// takes an earlier one's place nor is taken for a part of a later one.
+    #[test]
+    fn a_number_comes_again_without_undo_data() {
+        let first = [store(1, 0, 5, 6), commit(1), count(1, 1), later(1, 0, 7)];
+        let silent = [commit(1), count(1, 0)];
+        assert_eq!(judged(&[&first[..], &silent].concat()), (vec![6, 7], vec![]));
+        assert_eq!(judged(&[&silent[..], &first].concat()), (vec![6, 7], vec![]));
+        let records = [&first[..], &silent[..1]].concat();
+        assert_eq!(judged(&records), (vec![6, 7], vec![]), "it is not counted yet");
+    }
+
+    /// Of the oldest transaction that the ring has, a part may have been overwritten: what was in
+    /// it before the commit, or all but its last redo record.
+    #[test]
+    fn a_number_comes_again_when_the_end_of_a_transaction_is_left() {
+        let (older, newer) = (later(1, 0, 7), [store(1, 8, 1, 2), commit(1), count(1, 0)]);
+        let between = [store(2, 0, 7, 8), commit(2), count(2, 0)];
+        let records = [&[older][..], &between, &newer].concat();
+        assert_eq!(judged(&records), (vec![8, 2], vec![]), "the older value is not replayed");
+        let records = [&[older][..], &newer].concat();
+        assert_eq!(judged(&records), (vec![7, 2], vec![]), "it is of the same transaction");
     }
 }

@@ -1,5 +1,6 @@
 //! What is special to MorLog: which of its entries leave, and when.
 
+use crate::common::all_hold;
 use crate::programs::{at, counted, on};
 use model::engine::Outcome;
 
@@ -128,4 +129,16 @@ fn a_place_is_free_when_the_core_hears_of_it() {
     };
     // A way is 20,000 cycles. In between the records are accepted.
     assert_eq!([10_000, 30_000, 39_000, 42_000].map(full), [1, 1, 1, 0]);
+}
+
+/// The number of a transaction has 16 bits, and in a log of 4 MiB there are more transactions of
+/// one store than that. Those that only store silently have a commit record and no other data.
+#[test]
+fn numbers_recur_among_transactions_that_only_store_silently() {
+    all_hold(["morlog", "morlog-dp"].map(|design| {
+        format!(
+            "{design} scribble machine=silo cores=1 txs=70000 points=60 nested=false \
+             workload.stores=1 workload.large=1 design.slde=on"
+        )
+    }));
 }
