@@ -314,8 +314,7 @@ impl<S: Scheme> Design for Morlog<S> {
                 self.commits.accepted(Place { line, end }, &mut self.log, at, below);
                 self.announce(at, below);
                 self.answer(at, below);
-                self.scan.begin_for_room(at, &self.log, below);
-                self.scan_tags(at, below);
+                self.scan_for_room(at, below);
             }
             LogEvent::Home { group, forced, .. } => {
                 self.homes.accepted(group);
@@ -331,8 +330,15 @@ impl<S: Scheme> Design for Morlog<S> {
                     self.drain(core, at, below);
                 }
             }
-            LogEvent::Discarded(core) => self.discarded(core, at, below),
-            LogEvent::Heard(core, records) => self.hear(core, records, at, below),
+            // A store that waited for a buffer may have to wait for the ring from now on.
+            LogEvent::Discarded(core) => {
+                self.discarded(core, at, below);
+                self.scan_for_room(at, below);
+            }
+            LogEvent::Heard(core, records) => {
+                self.hear(core, records, at, below);
+                self.scan_for_room(at, below);
+            }
             LogEvent::Left(_) => unreachable!("its records wait in its own buffers"),
             LogEvent::Commit(core) => {
                 if self.rules.undo_before_commit {
@@ -508,6 +514,12 @@ impl<S: Scheme> Morlog<S> {
         if std::mem::take(&mut self.cores[core].scanned) {
             self.commits.send(core, self.cores[core].tx, &mut self.log, at, below);
         }
+    }
+
+    /// Begins a scan of the tags if a core waits for room in the ring, and continues the scan.
+    fn scan_for_room(&mut self, at: Cycle, below: &mut Below<LogEvent>) {
+        self.scan.begin_for_room(at, &self.log, below);
+        self.scan_tags(at, below);
     }
 
     /// Continues the scan of the tags. Each line that it writes back goes behind the undo data of

@@ -142,3 +142,22 @@ fn numbers_recur_among_transactions_that_only_store_silently() {
         )
     }));
 }
+
+/// A store that waits for a buffer may come to wait for the ring when the core hears that there is
+/// room in the buffer, and nothing is under way then: a scan has to begin.
+#[test]
+fn a_store_that_hears_of_room_in_a_buffer_waits_for_the_ring() {
+    let mut lines = Vec::new();
+    for design in ["morlog", "morlog-dp"] {
+        for (undo_redo, redo) in [(1, 8), (1, 2), (2, 8)] {
+            for (cores, ring) in [(1, 24), (2, 32)] {
+                lines.push(format!(
+                    "{design} scribble cores={cores} txs=60 nested=false workload.words=16 \
+                     pm.tWRITE=1us design.variant=b design.ur_entries={undo_redo} \
+                     design.r_entries={redo} design.log_lines={ring}"
+                ));
+            }
+        }
+    }
+    all_hold(lines);
+}
