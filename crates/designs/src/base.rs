@@ -53,7 +53,8 @@ model::choices! {
 model::rules! {
     /// What keeps Base right beside the rules of its log.
     pub struct BaseRules {
-        /// The commit record follows the lines.
+        /// The commit record follows the lines. (Otherwise the ring may come round, and the records
+        /// be gone, while a line waits at another controller.)
         commit_record_after_lines,
     }
 }
@@ -106,10 +107,6 @@ impl Design for Base {
         granularity: Granularity::Word,
         needs: Needs::Adr,
     };
-    const NEEDLESS: &'static [(&'static str, &'static str)] = &[(
-        "commit_record_after_lines",
-        "recovery redoes what committed, and a line is accepted long before the ring comes round",
-    )];
     type Params = BaseParams;
     type Rules = Both<LogRules, BaseRules>;
     type Event = LogEvent;
