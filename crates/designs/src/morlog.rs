@@ -407,6 +407,7 @@ impl<S: Scheme> Morlog<S> {
             // Silent entries leave at once.
             self.cores[core].waiting = self.is_over(core);
             if self.cores[core].waiting {
+                self.await_complete(core, below);
                 return true;
             }
         }

@@ -84,8 +84,23 @@ impl<S: Scheme> Morlog<S> {
         }
     }
 
-    /// Sends the entries of a core that are old enough and whose stores have all left the core.
+    /// Has a core's entries looked at when the stores of the oldest one have left, since a store
+    /// waits for its place.
+    pub(super) fn await_complete(&mut self, core: CoreId, below: &mut Below<LogEvent>) {
+        let words = &mut self.cores[core];
+        if let Some(next) = words.ur.front().filter(|next| next.complete != words.looks) {
+            words.looks = next.complete;
+            below.at(words.looks, LogEvent::Age(core));
+        }
+    }
+
+    /// Sends the entries of a core that are old enough and whose stores have all left the core. If
+    /// a store waits for room, their age does not matter.
     pub(super) fn send_aged(&mut self, core: CoreId, at: Cycle, below: &mut Below<LogEvent>) {
+        if self.cores[core].waiting {
+            self.send_complete(core, at, below);
+            return self.await_complete(core, below);
+        }
         let leaves = |entry: &UndoRedo| entry.due.max(entry.complete);
         let aged = self.cores[core].ur.iter().take_while(|entry| leaves(entry) <= at).count();
         if aged > 0 {

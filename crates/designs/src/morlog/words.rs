@@ -87,6 +87,8 @@ pub struct Words {
     pub scanned: bool,
     /// Whether the core's store waits for room in a buffer.
     pub waiting: bool,
+    /// When the entries are looked at again for a store that waits.
+    pub looks: Cycle,
     /// How many records have become durable, of those that undo and of the others, of which the
     /// core has not heard.
     pub unheard: [u64; 2],

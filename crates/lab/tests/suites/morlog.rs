@@ -1,7 +1,7 @@
 //! What is special to MorLog: which of its entries leave, and when.
 
 use crate::common::all_hold;
-use crate::programs::{at, counted, on};
+use crate::programs::{at, counted, on, store};
 use model::engine::Outcome;
 
 /// A first level of four lines.
@@ -160,4 +160,20 @@ fn a_store_that_hears_of_room_in_a_buffer_waits_for_the_ring() {
         }
     }
     all_hold(lines);
+}
+
+/// A store that finds the buffer full of entries whose stores have not left waits until the first
+/// has, and not until that entry is old.
+#[test]
+fn a_store_that_waits_for_room_does_not_wait_for_an_age() {
+    for design in ["morlog", "morlog-dp"] {
+        let cycles = |age: u64| {
+            let line = format!(
+                "{design} scribble machine=silo cores=1 design.ur_entries=2 design.age={age}"
+            );
+            on(&line, |pm| store(pm, &[8; 2], 1)).report.cycles
+        };
+        let (soon, late) = (cycles(1), cycles(1_000_000));
+        assert!(late < soon + 1_000, "{design}: {soon} and {late} cycles");
+    }
 }
