@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from indelible import cluster, extension, kept, pool, told
 from indelible.cluster import Dask
@@ -18,6 +18,8 @@ from indelible.results.run import Run
 from indelible.settings import OF_CELLS, Pairs, canonical
 from indelible.told import OneOf
 from indelible.work import UNTESTED, Tried
+
+Cell = TypeVar("Cell", bound=tuple[Any, ...])
 
 #: Power failures of the sampled campaign that stands beside every speed.
 SAMPLED_POINTS = 200
@@ -58,38 +60,44 @@ def run_all(
 
 def run_each(
     at: Mapping[Experiment, Sequence[str]],
+    campaigns: Mapping[Tried, Iterable[Cell]],
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
-) -> tuple[dict[Experiment, Run], dict[Experiment, str], bool, Taken | None]:
+) -> tuple[dict[Experiment, Run], dict[Experiment, str], dict[Cell, Verdict], bool, Taken | None]:
     """Run experiments in their order, of which each has words that tell it from the others.
 
-    Returns the runs, why others are impossible, whether they were interrupted, and how many answers
-    came from the folder `keep`. What is known to be impossible is refused before any is run.
+    Returns the runs, why others are impossible, the verdicts of the campaigns, whether they were
+    interrupted, and how many answers came from the folder `keep`. What is known to be impossible is
+    refused before any is run.
     """
     experiments = [*at]
     named = told.names(experiments, lambda asked: at[asked])
     told.require_possible(experiments, named)
-    jobs = [Tried(asked, is_strict=True) for asked in experiments]
-    answers, interrupted, taken = _answers(jobs, keep, dask, named)
+    each = [Tried(asked, is_strict=True) for asked in experiments]
+    jobs = _ordered(each, campaigns)
+    answers, interrupted, taken = _answers(jobs, keep, dask, named, _what(campaigns))
     runs, refused = _runs(answers)
-    return runs, told.refused(experiments, refused, named), interrupted, taken
+    refused = told.refused(experiments, refused, named)
+    return runs, refused, _verdicts(answers, campaigns, named), interrupted, taken
 
 
 def run_possible(
     experiments: Sequence[Experiment],
     needed: Collection[Experiment],
+    campaigns: Mapping[Tried, Iterable[Cell]],
     keep: str | os.PathLike[str] | None = None,
     dask: Dask = None,
-) -> tuple[dict[Experiment, Run], dict[Experiment, str], bool, Taken | None]:
+) -> tuple[dict[Experiment, Run], dict[Experiment, str], dict[Cell, Verdict], bool, Taken | None]:
     """Run experiments in their order; return the runs, and why other experiments are impossible.
 
-    Also returns whether they were interrupted, and how many answers came from the folder `keep`. It
-    is an error if one of the `needed` experiments is impossible.
+    Also returns the verdicts of the campaigns, whether they were interrupted, and how many answers
+    came from the folder `keep`. It is an error if one of the `needed` experiments is impossible.
     """
-    jobs = [asked if asked in needed else Tried(asked) for asked in experiments]
+    tried = [asked if asked in needed else Tried(asked) for asked in experiments]
     named = told.names([*needed], lambda _: ())
-    answers, interrupted, taken = _answers(jobs, keep, dask, named)
-    return *_runs(answers), interrupted, taken
+    jobs = _ordered(tried, campaigns)
+    answers, interrupted, taken = _answers(jobs, keep, dask, named, _what(campaigns))
+    return *_runs(answers), _verdicts(answers, campaigns, named), interrupted, taken
 
 
 def run_tested(
@@ -113,21 +121,18 @@ def run_tested(
     told.require_possible([*plan.values()], named)
     each = [Tried(asked, is_strict=True) for asked in seeded.values()]
     jobs = sorted([*each, *campaigns], key=urgency)
-    what = "runs and campaigns" if campaigns else "runs"
-    answers, interrupted, taken = _answers(jobs, keep, dask, named, what)
+    answers, interrupted, taken = _answers(jobs, keep, dask, named, _what(campaigns))
     done, impossible = _runs(answers)
     impossible = told.refused([*seeded.values()], impossible, named)
     runs = {cell: done[asked] for cell, asked in seeded.items() if asked in done}
     refused = {cell: impossible[asked] for cell, asked in seeded.items() if asked in impossible}
-    verdicts: dict[ComparedCell, Verdict] = {}
-    for job, cells in campaigns.items():
-        if job in answers:
-            verdict = _verdict(job, answers[job])
-            if verdict.reason is not None:
-                own = told.by_its_own_name(verdict.reason, job.experiment, named)
-                verdict = replace(verdict, reason=told.of_design(own, job.experiment))
-            verdicts |= dict.fromkeys(cells, verdict)
-    return runs, refused, verdicts, interrupted, taken
+    return runs, refused, _verdicts(answers, campaigns, named), interrupted, taken
+
+
+def bounds(plan: Mapping[Cell, Experiment], durability: Mapping[str, str]) -> dict[Cell, Verdict]:
+    """Return the verdicts of the cells of designs that promise nothing, which are not tested."""
+    none = Verdict("none")
+    return {cell: none for cell, one in plan.items() if durability.get(one.design) == "none"}
 
 
 def portable(asked: Experiment) -> Pairs:
@@ -167,13 +172,13 @@ def _survival(machine: str, settings: Pairs) -> Pairs:
 
 
 def sampled(
-    plan: Mapping[ComparedCell, Experiment], durability: Mapping[str, str]
-) -> dict[Tried, list[ComparedCell]]:
+    plan: Mapping[Cell, Experiment], durability: Mapping[str, str]
+) -> dict[Tried, list[Cell]]:
     """Return the campaigns that the cells need, each with the cells for which its verdict holds.
 
     They run on a small machine with the durability domain of the machine that was asked for.
     """
-    campaigns: dict[Tried, list[ComparedCell]] = {}
+    campaigns: dict[Tried, list[Cell]] = {}
     carried: dict[tuple[str, Pairs], Pairs] = {}
     for cell, asked in plan.items():
         if durability.get(asked.design) == "none":
@@ -204,8 +209,22 @@ def urgency(job: Experiment | Tried) -> tuple[int, bool, int]:
 
     All jobs of a seed come before those of the next, so that an interruption leaves whole seeds.
     """
-    asked = job.experiment
-    return (asked.seed, job.asks == Campaign.asks, -(asked.cores or 0))
+    return (*_stage(job), -(job.experiment.cores or 0))
+
+
+def _stage(job: Experiment | Tried) -> tuple[int, bool]:
+    """Return the key that sorts the runs of each seed, and behind them its campaigns."""
+    return job.experiment.seed, job.asks == Campaign.asks
+
+
+def _ordered(
+    runs: Iterable[Experiment | Tried], campaigns: Iterable[Tried]
+) -> list[Experiment | Tried]:
+    return sorted([*runs, *campaigns], key=_stage)
+
+
+def _what(campaigns: Collection[Tried]) -> str:
+    return "runs and campaigns" if campaigns else "runs"
 
 
 def _cores(asked: Experiment) -> list[str]:
@@ -246,6 +265,23 @@ def _runs(
     of = {job.experiment: data for job, data in answers.items() if job.asks == Experiment.asks}
     runs = {asked: Run.of(data, asked) for asked, data in of.items() if UNTESTED not in data}
     return runs, {asked: data[UNTESTED] for asked, data in of.items() if asked not in runs}
+
+
+def _verdicts(
+    answers: Mapping[Any, Mapping[str, Any]],
+    campaigns: Mapping[Tried, Iterable[Cell]],
+    named: Mapping[Experiment, str],
+) -> dict[Cell, Verdict]:
+    """Return the verdict of each cell whose campaign was not interrupted."""
+    verdicts: dict[Cell, Verdict] = {}
+    for job, cells in campaigns.items():
+        if job in answers:
+            verdict = _verdict(job, answers[job])
+            if verdict.reason is not None:
+                own = told.by_its_own_name(verdict.reason, job.experiment, named)
+                verdict = replace(verdict, reason=told.of_design(own, job.experiment))
+            verdicts |= dict.fromkeys(cells, verdict)
+    return verdicts
 
 
 def _verdict(job: Tried, data: Mapping[str, Any]) -> Verdict:

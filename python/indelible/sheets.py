@@ -14,7 +14,9 @@ from indelible.results.sweep import Sweep
 from indelible.rows import rows_as_csv
 from indelible.text import comparison as comparison_text
 from indelible.text import sweep as sweep_text
+from indelible.text import verdicts as verdicts_text
 from indelible.text.comparison import STUB, where
+from indelible.text.verdicts import CRASH_TEST
 from indelible.typeset import Sheet
 from indelible.views import RATIOS, based, view_named
 
@@ -53,6 +55,9 @@ def swept(answer: Sweep, path: str | PathLike[str]) -> str:
         raise _nothing()
     passings = [(">", said) for said in sweep_text.passings(answer)]
     told = [_said(note) for note in [*passings, *sweep_text.notes(answer)]]
+    verdicts = verdicts_text.verdicts(answer, answer.verdict_on_all)
+    told.append(_said((CRASH_TEST, verdicts)))
+    told += verdicts_text.told(answer, NO_WIDTH)
     command = answer.command_with("--table", str(path))
     return _written(path, tables.swept(answer), _swept(answer), told, _made(answer, command))
 
@@ -93,7 +98,7 @@ def _swept(answer: Sweep) -> Iterator[Sheet]:
 
 def _verdicts(answer: Comparison) -> Iterator[str]:
     for cores in answer.cores:
-        label = comparison_text.with_cores("crash test", answer, cores)
+        label = comparison_text.with_cores(CRASH_TEST, answer, cores)
         yield f"{label}: {comparison_text.verdicts(answer, cores)}"
 
 

@@ -26,9 +26,12 @@ def compared(answer: Comparison) -> Iterator[dict[str, Any]]:
         for design in answer.designs:
             own = {"design": design, "cores": used}
             for workload in answer.workloads:
-                yield _row(own, workload, of, **answer.means((design, workload, cores)))
+                cell = (design, workload, cores)
+                crash = answer.crash(cell)["verdict"]
+                yield _row(own, workload, of, crash, **answer.means(cell))
             mean, width = answer.gmean(design, cores), answer.gmean_half_width(design, cores)
-            yield _row(own, GMEAN, of, None, mean, **interval_fields(mean, width))
+            crash = answer.verdict(design, cores).kind
+            yield _row(own, GMEAN, of, crash, None, mean, **interval_fields(mean, width))
         yield from _measured(answer, cores)
 
 
@@ -38,9 +41,9 @@ def _measured(answer: Comparison, cores: int | None) -> Iterator[dict[str, Any]]
     ratios = [answer.native_ratio(workload, cores) for workload in answer.workloads]
     for workload, ratio in zip(answer.workloads, ratios, strict=True):
         if (row := answer.native.get((workload, cores))) is not None:
-            yield _row(own, workload, of, row["throughput_tx_per_s"], ratio)
+            yield _row(own, workload, of, None, row["throughput_tx_per_s"], ratio)
     if answer.native:
-        yield _row(own, GMEAN, of, None, geometric_mean(ratios))
+        yield _row(own, GMEAN, of, None, None, geometric_mean(ratios))
 
 
 def swept(answer: Sweep) -> Iterator[dict[str, Any]]:
@@ -51,9 +54,12 @@ def swept(answer: Sweep) -> Iterator[dict[str, Any]]:
         for design in answer.designs:
             own = {"point": answer.valued(point), "design": design}
             for workload in answer.workloads:
-                yield _row(own, workload, of, **answer.means((point, design, workload)))
+                cell = (point, design, workload)
+                crash = answer.crash(cell)["verdict"]
+                yield _row(own, workload, of, crash, **answer.means(cell))
             mean, width = answer.gmean(point, design), answer.gmean_half_width(point, design)
-            yield _row(own, GMEAN, of, None, mean, **interval_fields(mean, width))
+            crash = answer.verdict(point, design).kind
+            yield _row(own, GMEAN, of, crash, None, mean, **interval_fields(mean, width))
 
 
 def _of(answer: OfSeeds, base: str) -> dict[str, str]:
@@ -66,10 +72,11 @@ def _row(
     own: dict[str, Any],
     workload: str,
     of: dict[str, str],
+    crash: str | None,
     value: float | None,
     normalized: float | None,
     **interval: float | None,
 ) -> dict[str, Any]:
     numbers = {"value": value, "normalized": normalized}
     sure = interval or interval_fields(None, None)
-    return {**own, "workload": workload, **numbers, **sure, **of}
+    return {**own, "workload": workload, **numbers, **sure, **of, "crash": crash}

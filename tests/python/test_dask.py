@@ -286,7 +286,7 @@ def test_what_has_come_back_is_kept_by_no_worker(
         return real(spec, control)
 
     monkeypatch.setattr(extension.core, "run", run)
-    at = {**SMALL, "dask": here.scheduler_address}
+    at = {**SMALL, "crash": False, "dask": here.scheduler_address}
     assert len(indelible.sweep(["silo"], ["queue"], {"seed": "1:9:1"}, **at).runs) == 9
     assert left == [1], "the one that runs"
 
@@ -388,7 +388,9 @@ def test_ctrl_c_returns_what_has_ended_and_begins_nothing(
     monkeypatch.setattr(extension.core, "run", run)
     with Client(here, set_as_default=False) as client:
         with pytest.raises(indelible.Interrupted) as caught:
-            indelible.sweep(["silo"], ["queue"], {"seed": "1:50:1"}, **SMALL, dask=client)
+            indelible.sweep(
+                ["silo"], ["queue"], {"seed": "1:50:1"}, crash=False, **SMALL, dask=client
+            )
         partial = caught.value.partial
         assert (partial.interrupted, len(partial.runs)) == (True, 1)
         # The worker has begun one, and forgets what it has not.
@@ -429,10 +431,9 @@ def test_giving_up_many_jobs_takes_less_than_a_second(
 
     monkeypatch.setattr(extension.core, "run", run)
     threading.Thread(target=interrupt, daemon=True).start()
+    at = {**SMALL, "crash": False, "dask": here.scheduler_address}
     with pytest.raises(indelible.Interrupted):
-        indelible.sweep(
-            ["silo"], ["queue"], {"seed": "1:300:1"}, **SMALL, dask=here.scheduler_address
-        )
+        indelible.sweep(["silo"], ["queue"], {"seed": "1:300:1"}, **at)
     took = time.monotonic() - interrupted[0]
     go_on.set()
     # A second, on a computer that does nothing else.

@@ -100,8 +100,9 @@ def test_a_run_is_the_same_one_whoever_asks_for_it(tmp_path: Path) -> None:
         return [str(ask[verb]().taken).partition(" runs")[0] for verb in verbs]
 
     # That silo has 20 is a word more than it has as it is.
-    assert taken("one", "why", "sweep", "why", "sweep") == ["0 of 4", "3 of 4", "4 of 4", "4 of 4"]
-    assert taken("other", "sweep", "why") == ["0 of 4", "3 of 4"]
+    # Each run has a campaign beside it.
+    assert taken("one", "why", "sweep", "why", "sweep") == ["0 of 8", "6 of 8", "8 of 8", "8 of 8"]
+    assert taken("other", "sweep", "why") == ["0 of 8", "6 of 8"]
 
 
 @needs_core
@@ -143,8 +144,9 @@ def test_the_text_ends_with_what_was_taken(tmp_path: Path) -> None:
     untested = indelible.compare(["native", "silo"], ["queue"], crash=False, **asked)
     assert ending(untested) == f"2 of 2 runs taken from {folder}"
     swept = indelible.sweep(["silo"], ["queue"], {"seed": [1, 2, 3]}, **asked)
-    assert ending(swept) == f"1 of 3 runs taken from {folder}"
-    assert (swept.taken.count, swept.taken.of, swept.taken.folder) == (1, 3, folder)
+    # Of all seeds there is one campaign, which is that of the comparison.
+    assert ending(swept) == f"2 of 4 runs and campaigns taken from {folder}"
+    assert (swept.taken.count, swept.taken.of, swept.taken.folder) == (2, 4, folder)
 
 
 def test_what_is_never_kept_is_not_counted(tmp_path: Path) -> None:

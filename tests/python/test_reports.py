@@ -30,7 +30,9 @@ PLANE = ENTRIES | {"controller.wpq": [32, 64]}
 
 
 def swept(vary: dict | None = None, **more: object) -> Sweep:
-    return indelible.sweep(BOTH, ["hash", "btree"], vary or ENTRIES, **more)
+    # Of the two leaky would fail its crash test on btree, and not compete.
+    asked = {"crash": False} | more
+    return indelible.sweep(BOTH, ["hash", "btree"], vary or ENTRIES, **asked)
 
 
 def asked_why(**more: object) -> Causes:
@@ -70,7 +72,7 @@ def test_a_page_needs_no_library_that_its_figure_does_not_use(
 
 @each
 def test_the_page_has_its_parts_in_their_order(fake: ModuleType, verb: str) -> None:
-    page = page_of(ANSWERS[verb](cores=8, seeds=2, txs=500))
+    page = page_of(ANSWERS[verb](cores=8, seeds=2, txs=500, crash=True))
     assert page.one("title").text == page.one("h1").text
     order = [one.attributes["id"] for one in page.one("main").children]
     own = {
@@ -84,7 +86,11 @@ def test_the_page_has_its_parts_in_their_order(fake: ModuleType, verb: str) -> N
     assert {key: head[key].removesuffix(" of each core") for key in said} == said
     assert head["machine"] == "silo · window core · domain adr"
     assert head["simulator"] == "Indelible 0.0.0"
-    assert head["crash test"].startswith("none here")
+    judged = {
+        "sweep": "silo ok 1200, leaky! FAIL 5/400",
+        "why": "undo@x86 ok 400, silo ok 400",
+    }
+    assert head["crash test"] == judged[verb]
     assert "interrupted" not in page.one("header").text
     figure = page.one("figure")
     assert "on hash, btree" in figure.one("svg", role="img").attributes["aria-label"]
@@ -277,6 +283,16 @@ def test_every_number_of_a_sweep_is_in_it(fake: ModuleType) -> None:
     said = [f"{answer.value(cell) / 1e6:.1f} Mtx/s", "1.04", text.half_width_cell(width, 1.04)]
     assert ["12", "silo", "hash", *said] in behind
     assert ["12", "silo", "gmean", "-", "1.04"] in [row[:-1] for row in behind]
+
+
+def test_a_design_that_failed_is_marked_in_every_table(fake: ModuleType) -> None:
+    page = page_of(swept(PLANE, crash=True))
+    section = page.one("section", id="values-table")
+    captions = [table.one("caption").text.partition(" · ")[0] for table in section.all("table")]
+    assert captions == ["silo", "leaky!"], "and none of who is ahead"
+    assert "leaky is not crash-safe; to see it: indelible crash --design leaky" in section.text
+    (behind,) = page.one("figure").all("table")
+    assert {row[2] for row in cells(behind)[1:]} == {"silo", "leaky!"}
 
 
 def test_who_passes_whom_is_said(fake: ModuleType) -> None:

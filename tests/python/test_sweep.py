@@ -44,8 +44,12 @@ def test_values_are_lists_and_ranges() -> None:
 def test_a_point_that_says_nothing_to_a_design_is_run_once(
     command: Command, fake: ModuleType
 ) -> None:
-    assert command(*SWEEP, *ENTRIES)[0] == 0
-    runs = [(spec["design"], spec["settings"].get("design.entries")) for _, spec in fake.asked]
+    assert command(*SWEEP, *ENTRIES)[0] == 1
+    runs = [
+        (spec["design"], spec["settings"].get("design.entries"))
+        for kind, spec in fake.asked
+        if kind == "run"
+    ]
     assert sorted(runs, key=str) == [
         *[("leaky", None)] * 2,
         *[("silo", entries) for entries in ("12", "20", "4") for _ in range(2)],
@@ -53,19 +57,19 @@ def test_a_point_that_says_nothing_to_a_design_is_run_once(
 
 
 def test_who_passes_whom_and_where(command: Command) -> None:
-    answer = json.loads(command(*SWEEP, *ENTRIES, "--json")[1])
+    answer = json.loads(command(*SWEEP, *ENTRIES, "--no-crash", "--json")[1])
     # Canned: silo is 0.95 and a two-hundredth for each entry, leaky is 0.99.
     crossing = {"ahead": "silo", "behind": "leaky", "after": 4, "by": 12}
     assert answer["crossings"] == [crossing]
     assert answer["vary"] == {"silo.entries": [4, 12, 20]}
     # Where less is better, who writes less is ahead; who is level with all passes nobody.
     of = {
-        m: command(*SWEEP, *ENTRIES, "--metric", m, "--json")
+        m: command(*SWEEP, *ENTRIES, "--no-crash", "--metric", m, "--json")
         for m in ("pm-writes", "commit-latency")
     }
     assert json.loads(of["pm-writes"][1])["crossings"] == [crossing]
     assert json.loads(of["commit-latency"][1])["crossings"] == []
-    shown = command(*SWEEP, *ENTRIES, "--metric", "pm-writes")[1]
+    shown = command(*SWEEP, *ENTRIES, "--no-crash", "--metric", "pm-writes")[1]
     assert "> silo passes leaky in pm-writes between silo.entries=4 and 12" in shown
 
 
@@ -105,7 +109,9 @@ def test_what_is_one(command: Command) -> None:
 
 def test_cores_and_seeds_vary_too(fake: ModuleType) -> None:
     answer = indelible.sweep("silo", "hash", {"cores": [1, 2], "seed": "1:2:1"}, txs=10)
-    asked = sorted((spec["cores"], spec["seed"], spec["txs"]) for _, spec in fake.asked)
+    asked = sorted(
+        (spec["cores"], spec["seed"], spec["txs"]) for kind, spec in fake.asked if kind == "run"
+    )
     assert asked == [(1, 1, 10), (1, 2, 10), (2, 1, 10), (2, 2, 10)]
     assert answer.value((("2", "1"), "silo", "hash")) == 2 * answer.value(
         (("1", "1"), "silo", "hash")
@@ -114,7 +120,8 @@ def test_cores_and_seeds_vary_too(fake: ModuleType) -> None:
 
 def test_rows_and_a_figure_are_written(command: Command, tmp_path: Path) -> None:
     rows, figure = tmp_path / "rows.csv", tmp_path / "figure.svg"
-    code, shown, _ = command(*SWEEP, *ENTRIES, "--csv", str(rows), "--plot", str(figure))
+    files = ["--csv", str(rows), "--plot", str(figure)]
+    code, shown, _ = command(*SWEEP, *ENTRIES, "--no-crash", *files)
     assert (code, f"figure: {figure}" in shown) == (0, True)
     with rows.open(encoding="utf-8") as file:
         table = [*csv.DictReader(file)]
@@ -129,7 +136,11 @@ def test_a_section_may_be_the_name_of_a_design_or_a_workload(
 ) -> None:
     words = ["compare", "--designs", "silo,undo@x86", "--workloads", "hash,btree", "--no-crash"]
     command(*words, "--set", "silo.entries=4", "--set", "btree.order=16", "--set", "pm.size=1")
-    said = {(spec["design"], spec["workload"]): spec["settings"] for _, spec in fake.asked}
+    said = {
+        (spec["design"], spec["workload"]): spec["settings"]
+        for kind, spec in fake.asked
+        if kind == "run"
+    }
     assert said == {
         ("silo", "hash"): {"design.entries": "4", "pm.size": "1"},
         ("silo", "btree"): {"design.entries": "4", "workload.order": "16", "pm.size": "1"},
@@ -170,7 +181,7 @@ def test_each_design_may_have_its_own_machine(command: Command, fake: ModuleType
     words = ["compare", "--designs", "leaky,silo", "--workloads", "hash", "--cores", "4"]
     words += ["--no-crash", "--set", "silo.controller.wpq=8", "--set", "controller.wpq=64"]
     assert command(*words)[0] == 0
-    said = {spec["design"]: spec["settings"] for _, spec in fake.asked}
+    said = {spec["design"]: spec["settings"] for kind, spec in fake.asked if kind == "run"}
     assert said == {"leaky": {"controller.wpq": "64"}, "silo": {"controller.wpq": "8"}}
     del fake.asked[:]
     words = ["run", "--design", "silo", "--workload", "hash", "--set", "hash.controller.wpq=8"]
@@ -181,17 +192,22 @@ def test_each_design_may_have_its_own_machine(command: Command, fake: ModuleType
 
 
 def test_the_machine_of_one_design_varies_alone(command: Command, fake: ModuleType) -> None:
-    assert command(*SWEEP, "--vary", "silo.controller.wpq=8,16", "--set", "pm.size=1")[0] == 0
+    command(*SWEEP, "--vary", "silo.controller.wpq=8,16", "--set", "pm.size=1")
     said = {
         (spec["design"], spec["settings"].get("controller.wpq"), spec["settings"]["pm.size"])
-        for _, spec in fake.asked
+        for kind, spec in fake.asked
+        if kind == "run"
     }
     assert said == {("silo", "8", "1"), ("silo", "16", "1"), ("leaky", None, "1")}
 
 
 def test_each_design_has_its_own_value_of_a_field(command: Command, fake: ModuleType) -> None:
-    assert command(*SWEEP, *ENTRIES, "--vary", "leaky.entries=1,2")[0] == 0
-    said = {(spec["design"], spec["settings"]["design.entries"]) for _, spec in fake.asked}
+    command(*SWEEP, *ENTRIES, "--vary", "leaky.entries=1,2")
+    said = {
+        (spec["design"], spec["settings"]["design.entries"])
+        for kind, spec in fake.asked
+        if kind == "run"
+    }
     assert said == {("silo", n) for n in ("4", "12", "20")} | {("leaky", n) for n in ("1", "2")}
 
 
@@ -244,7 +260,7 @@ def test_a_seed_that_varies_is_not_said_again(fake: ModuleType) -> None:
     with pytest.raises(indelible.InputError, match="seed is set twice; keep one"):
         indelible.sweep(["silo"], ["hash"], {"seed": [1, 2]}, seed=7)
     indelible.sweep(["silo"], ["hash"], {"seed": [0, 2]})
-    assert {spec["seed"] for _, spec in fake.asked} == {0, 2}
+    assert {spec["seed"] for kind, spec in fake.asked if kind == "run"} == {0, 2}
 
 
 def test_points_are_run_one_behind_the_other(

@@ -114,7 +114,7 @@ SHOWN = {
     ],
     "sweep_seeds": [
         *("sweep", "--designs", "silo,leaky,hops", "--workloads", "hash,btree", "--seeds", "5"),
-        *("--vary", "silo.entries=4,12,20"),
+        *("--vary", "silo.entries=4,12,20", "--no-crash"),
     ],
     "sweep_seeds_unsure": [
         *("sweep", "--designs", "silo,native", "--workloads", "sqlite", "--seeds", "5"),
@@ -125,6 +125,10 @@ SHOWN = {
         *("--vary", "cores=1,8", "--vary", "silo.entries=4,20", "--seeds", "3"),
     ],
     "why": ["why", "--designs", "undo@x86,silo", "--workloads", "hash"],
+    "why_failed": [
+        *("why", "--designs", "silo,leaky", "--workloads", "hash,btree", "--top", "2"),
+        *("--fields", "controller,silo,leaky"),
+    ],
     "why_turned": [
         *("why", "--designs", "hops,redo@x86", "--workloads", "hash,btree", "--by", "4"),
         *("--metric", "pm-writes", "--fields", "controller,redo@x86", "--top", "1"),

@@ -101,12 +101,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     outputs.add_options(parser)
     outputs.add_table(parser)
     outputs.add_report(parser, "the whole comparison", "every view as a figure and a table")
-    parser.add_argument(
-        "--no-crash",
-        dest="crash",
-        action="store_false",
-        help="skip the crash campaigns; there are then no verdicts",
-    )
+    options.add_crash(parser)
     parser.add_argument(
         "--native",
         action="store_true",

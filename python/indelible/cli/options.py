@@ -190,6 +190,16 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_crash(parser: argparse.ArgumentParser) -> None:
+    """Add `--no-crash`."""
+    parser.add_argument(
+        "--no-crash",
+        dest="crash",
+        action="store_false",
+        help="skip the crash campaigns; there are then no verdicts",
+    )
+
+
 def add_dask(parser: argparse.ArgumentParser, more: str = "") -> None:
     """Add `--dask`, with `more` at the end of its help."""
     parser.add_argument(

@@ -23,7 +23,9 @@ DESCRIPTION = (
     "per workload, with several a column of geometric means per design; below it is\n"
     "where one design overtakes another. With two fields each of these is a grid,\n"
     "with the first field's values down and the second's across, and one more shows\n"
-    "which design is ahead where; --plot draws them as heat maps. No power is cut."
+    "which design is ahead where; --plot draws them as heat maps. Last come the\n"
+    "verdicts of a sampled crash campaign, as of compare. Exit code 1 if a design\n"
+    "failed it; such a design is never ahead."
 )
 EPILOG = """\
 examples:
@@ -69,6 +71,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     outputs.add_options(parser)
     outputs.add_table(parser)
     outputs.add_report(parser, "the whole sweep", "the tables, the figure and every value")
+    options.add_crash(parser)
     options.add_keep(parser)
     options.add_dask(parser)
     options.add_seeds(parser)
@@ -91,8 +94,8 @@ def call(args: argparse.Namespace) -> int:
 
     def show(answer: Sweep) -> int:
         outputs.show(args, answer, sweep_text.sweep, sweep_plot.figure, table=sheets.swept)
-        return 2 if answer.refused else 0
+        return 1 if not answer.passed else 2 if answer.refused else 0
 
-    own = ("designs", "workloads", "cores", "metric", "normalize", "seeds", "keep", "dask")
-    words = options.given(args, *own, *options.EXPERIMENT)
+    own = ("designs", "workloads", "cores", "metric", "normalize", "seeds", "crash")
+    words = options.given(args, *own, "keep", "dask", *options.EXPERIMENT)
     return options.answer(lambda: indelible.sweep(vary=vary, **words), show)

@@ -21,7 +21,8 @@ DESCRIPTION = (
     "workloads, one at a time, and run them again: what moves the ratio of the two,\n"
     "what makes each of them better, and whether any change reverses them. Numbers\n"
     "are halved and doubled (--by), words replaced by each alternative. With several\n"
-    "workloads, ratios are geometric means. No power is cut."
+    "workloads, ratios are geometric means. Below are the verdicts of a sampled\n"
+    "crash campaign, as of compare. Exit code 1 if a design failed it."
 )
 EPILOG = """\
 examples:
@@ -72,6 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     outputs.add_options(parser)
     outputs.add_report(parser, "the whole answer", "the tables, the figure and every change")
+    options.add_crash(parser)
     options.add_keep(parser)
     options.add_dask(parser)
     options.add_seeds(parser)
@@ -87,8 +89,8 @@ def call(args: argparse.Namespace) -> int:
 
     def show(answer: Causes) -> int:
         outputs.show(args, answer, partial(causes_text.causes, top=args.top), causes_plot.figure)
-        return 0
+        return 0 if answer.passed else 1
 
-    own = ("designs", "workloads", "cores", "metric", "by", "fields", "seeds", "keep", "dask")
-    words = options.given(args, *own, *options.EXPERIMENT)
+    own = ("designs", "workloads", "cores", "metric", "by", "fields", "seeds", "crash")
+    words = options.given(args, *own, "keep", "dask", *options.EXPERIMENT)
     return options.answer(lambda: indelible.why(**words), show)

@@ -14,6 +14,8 @@ from indelible.pages.inline import inlined
 from indelible.pages.simulated import Simulated
 from indelible.results.run import Run
 from indelible.results.seeds import OfSeeds
+from indelible.text import verdicts as verdicts_text
+from indelible.text.verdicts import CRASH_TEST, FAILED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -26,9 +28,6 @@ LABEL = "label"
 #: How wide an SVG says it is, in how many points of an inch, and the part of the width of a paper
 #: below which it is narrow.
 WIDTH, POINTS, NARROW = re.compile(r'width="([0-9.]+)pt"'), 72, 0.75
-
-#: The text in the head of a page about runs whose power was not cut.
-UNTESTED = {"crash test": "none here: indelible compare has one"}
 
 #: More names than these are counted in a title.
 NAMED = 6
@@ -133,6 +132,22 @@ def asked(
         "seeds": ", ".join(map(str, seeds)),
         "simulator": "Indelible " + ", ".join(dict.fromkeys(row["version"] for row in rows)),
     }
+
+
+def crash_test(answer: OfSeeds) -> dict[str, str]:
+    """Return the verdicts of the designs, for the head of a page."""
+    return {CRASH_TEST: verdicts_text.verdicts(answer, answer.verdict_on_all)}
+
+
+def verdict_notes(answer: OfSeeds) -> list[text.Note]:
+    """Return the notes on the designs without a good verdict."""
+    failures = shown_by(verdicts_text.failures(answer))
+    return [*failures, *verdicts_text.untested_notes(answer)]
+
+
+def shown_by(failures: Iterable[tuple[str, str]]) -> list[text.Note]:
+    """Return notes on failures, with the commands that show them."""
+    return [(FAILED, f"{failure}; to see it: {command}") for failure, command in failures]
 
 
 def parts(of: Simulated) -> dict[str, Any]:

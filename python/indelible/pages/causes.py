@@ -7,7 +7,7 @@ from typing import Any
 
 from indelible import pages, text
 from indelible.metrics import METRICS
-from indelible.pages import LABEL, UNTESTED, Figure, simulated
+from indelible.pages import LABEL, Figure, simulated
 from indelible.pages.simulated import Simulated
 from indelible.plots import causes as causes_plot
 from indelible.results.causes import Causes
@@ -24,10 +24,11 @@ def parts(answer: Causes) -> dict[str, Any]:
     here, title = answer.as_it_is, causes_text.title(answer)
     cores = dict.fromkeys(run.data["cores"] for run in here.runs.values())
     seeds, of = here.seeds_shown, _simulated(answer)
+    more = {"fields": _fields(answer), **pages.crash_test(here)}
     behind = _view(answer, NAME, title, causes_text.change_grid(answer, answer.ranked()))
     return {
         "title": _title(answer),
-        "asked": pages.asked(here, cores, seeds, {"fields": _fields(answer)}) | UNTESTED,
+        "asked": pages.asked(here, cores, seeds, more),
         "interrupted": text.interrupted(answer.sweep, "cells") if answer.interrupted else None,
         "main": _view(answer, "values", title, _values(answer)),
         "headline": causes_text.headline(answer),
@@ -88,6 +89,8 @@ def _views(answer: Causes) -> Iterator[Figure]:
     if less := len(seen) - len(shown):
         told.append(("*", f"changes that move less than those above, below the figure: {less}"))
     told += causes_text.widest_notes(answer, shown) + causes_text.own_notes(answer)
+    told += pages.verdict_notes(answer.as_it_is)
+    told += pages.shown_by(causes_text.broken_by(answer))
     grid = causes_text.change_grid(answer, shown)
     yield _view(answer, NAME, causes_text.changes_title(answer), grid, told)
 

@@ -13,7 +13,8 @@ from indelible.pages import Figure, Judged, Table, simulated
 from indelible.pages.simulated import Simulated
 from indelible.results.comparison import Comparison
 from indelible.results.crash import Verdict
-from indelible.text.comparison import judged, verdict_text, where
+from indelible.text.comparison import where
+from indelible.text.verdicts import judged, verdict_text
 from indelible.views import RATIOS, VIEWS, based
 
 #: The contents of the figures, in their order.

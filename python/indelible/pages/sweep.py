@@ -8,11 +8,12 @@ from typing import Any
 
 from indelible import pages, tables, text
 from indelible.metrics import METRICS
-from indelible.pages import LABEL, UNTESTED, Figure, Table, simulated
+from indelible.pages import LABEL, Figure, Table, simulated
 from indelible.pages.simulated import Simulated
 from indelible.plots import sweep as sweep_plot
 from indelible.results.sweep import Sweep
 from indelible.text import sweep as sweep_text
+from indelible.text.verdicts import judged
 
 #: The name of the figure.
 NAME = "values"
@@ -31,12 +32,14 @@ def parts(answer: Sweep) -> dict[str, Any]:
     }
     seeds = used["seed"] if "seed" in answer.vary else answer.seeds_shown
     varies = " · ".join(f"{key}: {each}" for key, each in values.items())
-    main = Figure(NAME, title, None, None, [*_shown(answer)], sweep_text.notes(answer))
+    said_below = [*sweep_text.notes(answer), *pages.verdict_notes(answer)]
+    main = Figure(NAME, title, None, None, [*_shown(answer)], said_below)
+    more = {"varies": varies, **pages.crash_test(answer)}
     behind = replace(main, tables=[_whole(answer)], notes=[])
     heads, runs = _runs(answer)
     return {
         "title": f"{pages.named(answer)} over {', '.join(answer.vary)}",
-        "asked": pages.asked(answer, used["cores"], seeds, {"varies": varies}) | UNTESTED,
+        "asked": pages.asked(answer, used["cores"], seeds, more),
         "interrupted": text.interrupted(answer, "cells") if answer.interrupted else None,
         "main": main,
         "headline": None,
@@ -76,7 +79,7 @@ def _whole(answer: Sweep) -> Table:
     rows = []
     for row in tables.swept(answer):
         value, ratio, width = (row[key] for key in ("value", "normalized", "half_width_95"))
-        cells = [*map(str, row["point"].values()), answer.labels[row["design"]], row["workload"]]
+        cells = [*map(str, row["point"].values()), judged(answer, row["design"]), row["workload"]]
         cells += [pages.quantity_cell(value, unit), text.ratio_cell(ratio, width)]
         rows.append([*cells, *([text.half_width_cell(width, ratio)] if has_intervals else [])])
     heads += [text.INTERVAL] if has_intervals else []

@@ -24,7 +24,7 @@ from indelible import files
 from indelible.errors import InputError
 from indelible.results.comparison import Comparison
 from indelible.results.seeds import OfSeeds
-from indelible.text import comparison as comparison_text
+from indelible.text.verdicts import judged
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -326,9 +326,9 @@ def require_ratios(answer: OfSeeds, base: str) -> None:
     )
 
 
-def label(answer: Comparison, design: str) -> str:
+def label(answer: OfSeeds, design: str) -> str:
     """Return the label of a design in a legend."""
-    name = in_legend(comparison_text.judged(answer, design))
+    name = in_legend(judged(answer, design))
     return name if answer.is_safe(design) else f"{name} (not crash-safe)"
 
 

@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any
 from indelible.errors import InputError
 from indelible.means import reaches
 from indelible.metrics import METRICS
-from indelible.plots import COLOURS, INTERVAL_LOOK, MARKERS, UNSAFE_HATCH, WIDTH_INCHES, styled
+from indelible.plots import (
+    COLOURS,
+    INTERVAL_LOOK,
+    MARKERS,
+    UNSAFE_HATCH,
+    WIDTH_INCHES,
+    label,
+    styled,
+)
 from indelible.results.causes import AS_IT_IS, Causes
 from indelible.results.sweep import Point
-from indelible.text.causes import TOP, marked_names
+from indelible.text.causes import TOP, changed, marked_names
 from indelible.text.comparison import where
 
 if TYPE_CHECKING:
@@ -62,11 +70,12 @@ def figure(answer: Causes) -> Figure:
     drawing = Figure(figsize=size, layout="constrained")
     panels = drawing.subplots(1, 1 + pair, sharey=True, squeeze=False)[0]
     names = marked_names(answer)
+    told = tuple(label(answer.as_it_is, design) for design in answer.designs)
     metric = METRICS[answer.sweep.metric].title
     if pair:
         _bars(panels[0], answer, fields)
         panels[0].set_xlabel(_wrapped(f"{metric}, {names[-1]} over {names[0]}"))
-    _dots(panels[-1], answer, fields, names)
+    _dots(panels[-1], answer, fields, told)
     panels[-1].set_xlabel(_wrapped(f"{metric}, each relative to itself as it is"))
     labels = [f"{field} ({answer.changes[points[0]].before})" for field, points in fields.items()]
     panels[0].set_yticks(range(len(fields)), labels, fontsize=6.5)
@@ -128,7 +137,7 @@ def _bars(axes: Axes, answer: Causes, fields: dict[str, list[Point]]) -> None:
             down, up = reaches(there, answer.ratio_half_width(point))
             _interval(axes, there, at, (down, up))
             axes.annotate(
-                change.after,
+                changed(answer, point),
                 (there + up if there > here else there - down, at),
                 xytext=(2 if there > here else -2, 0),
                 textcoords="offset points",

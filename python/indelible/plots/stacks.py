@@ -23,6 +23,7 @@ from indelible.plots import (
 from indelible.stacks import STALLS, WRITES, Stacked, stacks
 from indelible.text import comparison as comparison_text
 from indelible.text.stacks import MEAN_LABEL
+from indelible.text.verdicts import judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,7 +114,7 @@ def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> Non
 
 
 def _names(answer: Comparison) -> list[str]:
-    return [comparison_text.judged(answer, design) for design in answer.designs]
+    return [judged(answer, design) for design in answer.designs]
 
 
 def _room_for_names(answer: Comparison) -> float:

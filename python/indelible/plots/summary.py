@@ -24,6 +24,7 @@ from indelible.plots import (
 from indelible.summary import HALF_WIDTH, RATIOS, rows_of
 from indelible.text import comparison as comparison_text
 from indelible.text.summary import over
+from indelible.text.verdicts import judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -233,7 +234,7 @@ def _name(axes: Axes, answer: Comparison, cores: int | None) -> None:
         axes,
         across,
         up,
-        [comparison_text.judged(answer, design) for design in points],
+        [judged(answer, design) for design in points],
         x_scatter=across,
         y_scatter=up,
         x_lines=[[x for x, _ in line] for line in lines],

@@ -29,6 +29,7 @@ from indelible.plots import (
     entitle,
     filled,
     in_legend,
+    label,
     require_ratios,
     room_of,
     styled,
@@ -56,6 +57,9 @@ SCALES = (
 
 #: Lines in a row of the legend.
 LABELS_IN_ROW = 4
+
+#: The look of lines of designs that are not crash-safe.
+UNSAFE_LINE = {"linestyle": ":", "fillstyle": "none"}
 
 #: The most labels of an axis that are set level; more are turned. And the part of an axis's width
 #: that lines take.
@@ -117,9 +121,13 @@ def _lines(answer: Sweep) -> Figure:
     ((key, values),) = answer.vary.items()
     drawing = Figure(figsize=(WIDTH_INCHES / 2, HEIGHT_INCHES), layout="constrained")
     axes = drawing.subplots()
-    places = _places(values)
-    for index, (name, value) in enumerate(sweep_text.columns(answer).items()):
-        look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4, "label": in_legend(name)}
+    places, columns, designs = _places(values), sweep_text.columns(answer), answer.shown()
+    has_several = len(designs) > 1
+    whose = designs if has_several else designs * len(columns)
+    for index, (design, (name, value)) in enumerate(zip(whose, columns.items(), strict=True)):
+        told = label(answer, design) if has_several else in_legend(name)
+        look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4, "label": told}
+        look |= {} if answer.is_safe(design) else UNSAFE_LINE
         look |= {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
         shown = [value(point) for point in answer.points]
         # Lines go from left to right, in whichever order the values were asked for.
@@ -138,8 +146,8 @@ def _lines(answer: Sweep) -> Figure:
     _name_values(axes, dict(zip(places, values, strict=True)))
     axes.set_xlabel(key)
     room = HEIGHT_INCHES - AROUND_INCHES
-    label = [filled(line, room, STYLE["font.size"]) for line in _label(answer).split("\n")]
-    axes.set_ylabel("\n".join(label))
+    beside = [filled(line, room, STYLE["font.size"]) for line in _label(answer).split("\n")]
+    axes.set_ylabel("\n".join(beside))
     sure = ", 95 % intervals" if len(answer.seeds_shown) > 1 else ""
     entitle(axes, "; ".join([sweep_text.where(answer) + sure, *_over(answer)]))
     handles, labels = axes.get_legend_handles_labels()

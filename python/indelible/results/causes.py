@@ -83,6 +83,11 @@ class Causes(Shown):
         return self.sweep.taken
 
     @property
+    def passed(self) -> bool:
+        """Whether no design failed a crash campaign, as it is or with a change."""
+        return self.sweep.passed
+
+    @cached_property
     def as_it_is(self) -> Comparison:
         """The runs without any change."""
         runs = {
@@ -100,7 +105,12 @@ class Causes(Shown):
             metric=of.metric,
             normalize=of.designs[0],
             runs=runs,
-            verdicts={},
+            verdicts={
+                (design, workload, self.cores): verdict
+                for (point, design, workload), verdict in of.verdicts.items()
+                if point == AS_IT_IS
+            },
+            is_tested=of.is_tested,
             durability=of.durability,
             interrupted=of.interrupted,
             settings=of.settings,
@@ -113,6 +123,15 @@ class Causes(Shown):
     def runs(self) -> Mapping[SeededCell, Run]:
         """The runs without any change, which the JSON has as `runs`."""
         return self.as_it_is.runs
+
+    def broken(self, point: Point) -> list[str]:
+        """Return the designs that fail a crash campaign with a change, and none without it."""
+        return [
+            design
+            for design in self.designs
+            if self.sweep.verdict(point, design).kind == "fail"
+            and self.sweep.verdict(AS_IT_IS, design).kind != "fail"
+        ]
 
     def effect(self, point: Point, design: str) -> float | None:
         """Return the metric of a design with a change, relative to the one without it."""
@@ -213,7 +232,8 @@ class Causes(Shown):
     def improved_by(self, design: str) -> list[Point] | None:
         """Return the changes of machine and design that improve a design, the largest first.
 
-        None if no such field was changed, or if neither more nor less of the metric is better.
+        A change with which the design fails a crash campaign does not improve it. None if no such
+        field was changed, or if neither more nor less of the metric is better.
         """
         is_higher, hardware = METRICS[self.sweep.metric].higher_is_better, self.hardware(design)
         if is_higher is None or not hardware:
@@ -222,7 +242,7 @@ class Causes(Shown):
         better = {
             point: distance(effect)
             for point, effect in effects.items()
-            if effect is not None and (effect > 1) == is_higher
+            if effect is not None and (effect > 1) == is_higher and design not in self.broken(point)
         }
         seen = [point for point in better if self._is_sure(self._effects(point, design))]
         return sorted(seen, key=lambda point: -better[point])
@@ -270,12 +290,14 @@ class Causes(Shown):
         row |= {"ratio": self.ratio(point), "shift": self.shift(point)}
         if len(self.sweep.seeds) > 1:
             row |= interval_fields(row["shift"], self.shift_half_width(point), "shift_")
+        row["crash"] = {d: self.sweep.verdict(point, d).json() for d in self.designs}
         return row | {"notes": self.notes(point)}
 
     def command_with(self, *written: str) -> str:
         """Return the command line that repeats it, and writes this."""
         own = ["--by", str(self.by), *flag("--fields", self.fields)]
-        return self.sweep.line("why", [self.cores], self.sweep.seeds, own, written)
+        more = [*self.sweep.untested(), *written]
+        return self.sweep.line("why", [self.cores], self.sweep.seeds, own, more)
 
     @property
     def command(self) -> str:

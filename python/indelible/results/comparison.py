@@ -43,7 +43,6 @@ class Comparison(OfSeeds):
 
     cores: tuple[int | None, ...]
     normalize: str
-    verdicts: Mapping[ComparedCell, Verdict]
     #: The measurements on this computer's processor, by workload and number of threads.
     native: Mapping[tuple[str, int | None], Mapping[str, Any]] = field(default_factory=dict)
     #: Whether the processor was to be measured.
@@ -52,8 +51,7 @@ class Comparison(OfSeeds):
     saved: Mapping[tuple[str, int | None], Saved] = field(default_factory=dict)
     #: Whether the caller gave the base, which then is that of the views of writes, too.
     is_base_given: bool = False
-    #: Whether campaigns were asked for, and the whole distributions of commit latencies.
-    is_tested: bool = True
+    #: Whether the whole distributions of commit latencies were asked for.
     has_distributions: bool = False
 
     def cells(self) -> list[ComparedCell]:
@@ -112,20 +110,6 @@ class Comparison(OfSeeds):
         cells = self._row(design, cores)
         return Verdict.all_of(self.verdicts[cell] for cell in cells if cell in self.verdicts)
 
-    def is_rival(self, design: str) -> bool:
-        """Return whether a design counts as a rival: it is safe, and announces enough commits."""
-        promises = [v for cell, v in self.verdicts.items() if cell[0] == design]
-        return self.is_safe(design) and not any(v.announced_few for v in promises)
-
-    def is_safe(self, design: str) -> bool:
-        """Return whether no campaign and no definition says that the design loses data."""
-        return all(v.safe for cell, v in self.verdicts.items() if cell[0] == design)
-
-    @property
-    def passed(self) -> bool:
-        """Whether no design failed a crash campaign that it should have passed."""
-        return all(verdict.kind != "fail" for verdict in self.verdicts.values())
-
     def command_with(self, view: str, *written: str) -> str:
         """Return the command line that repeats it with a view, and writes this."""
         if view != RATIOS:
@@ -135,10 +119,8 @@ class Comparison(OfSeeds):
         return self._line(["--native"] if self.has_native else [], written)
 
     def _line(self, flags: Sequence[str], written: Sequence[str]) -> str:
-        promised = any(self.durability.get(design) != "none" for design in self.designs)
-        untested = [] if self.is_tested and promised else ["--no-crash"]
-        own = ["--normalize", self.normalize]
-        return self.line("compare", self.cores, self.seeds, own, [*flags, *untested, *written])
+        own, more = ["--normalize", self.normalize], [*flags, *self.untested(), *written]
+        return self.line("compare", self.cores, self.seeds, own, more)
 
     @property
     def own_view(self) -> str:
@@ -287,12 +269,11 @@ class Comparison(OfSeeds):
         return [*self._rows()]
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        untested = Verdict("untested", reason="no campaign was run")
         for cell in self.cells():
             for seed in self.seeds:
                 if (run := self.runs.get((*cell, seed))) is not None:
-                    crash = self.verdicts.get(cell, untested).json()
-                    yield {**run.json(), "normalized": self.ratio(cell, seed), "crash": crash}
+                    ratio = self.ratio(cell, seed)
+                    yield {**run.json(), "normalized": ratio, "crash": self.crash(cell)}
 
     def _gmean_row(self, design: str, cores: int | None) -> dict[str, Any]:
         mean = {"value": self.gmean(design, cores)}

@@ -24,6 +24,7 @@ from indelible.means import (
 from indelible.metrics import METRICS, transactions
 from indelible.names import closest_first
 from indelible.results import Shown
+from indelible.results.crash import Verdict
 from indelible.results.run import Run
 
 #: A run without its seed: a design, a workload, and whatever else varies.
@@ -74,6 +75,9 @@ class OfSeeds(Shown, ABC):
     taken: Taken | None = None
     #: Why the runs that could not be made are missing, by cell and seed.
     refused: Mapping[AnyCell, str] = field(default_factory=dict)
+    #: The verdicts of the crash campaigns by cell, and whether campaigns were asked for.
+    verdicts: Mapping[AnyCell, Verdict] = field(default_factory=dict)
+    is_tested: bool = True
 
     @abstractmethod
     def cells(self) -> Sequence[AnyCell]:
@@ -125,6 +129,42 @@ class OfSeeds(Shown, ABC):
     def labels(self) -> Mapping[str, str]:
         """The labels of the designs in tables and figures."""
         return labels(self.designs)
+
+    def verdict_on_all(self, design: str) -> Verdict:
+        """Return the verdict of all crash campaigns of a design together.
+
+        A campaign whose verdict holds for several cells counts once.
+        """
+        return Verdict.all_of(dict.fromkeys(self._verdicts_of[design]))
+
+    def is_rival(self, design: str) -> bool:
+        """Return whether a design counts as a rival: it is safe, and announces enough commits."""
+        return self.is_safe(design) and not any(v.announced_few for v in self._verdicts_of[design])
+
+    def is_safe(self, design: str) -> bool:
+        """Return whether no campaign and no definition says that the design loses data."""
+        return all(verdict.safe for verdict in self._verdicts_of[design])
+
+    @property
+    def passed(self) -> bool:
+        """Whether no design failed a crash campaign that it should have passed."""
+        return all(verdict.kind != "fail" for verdict in self.verdicts.values())
+
+    @cached_property
+    def _verdicts_of(self) -> Mapping[str, Sequence[Verdict]]:
+        found: dict[str, list[Verdict]] = {design: [] for design in self.designs}
+        for cell, verdict in self.verdicts.items():
+            found[self.own(cell)["design"]].append(verdict)
+        return found
+
+    def crash(self, cell: AnyCell) -> dict[str, Any]:
+        """Return the verdict of a cell, as the rows of `--json` have it."""
+        return self.verdicts.get(cell, Verdict("untested", reason="no campaign was run")).json()
+
+    def untested(self) -> list[str]:
+        """Return the words of a command line that cuts no power, if none was to be cut."""
+        promised = any(self.durability.get(design) != "none" for design in self.designs)
+        return [] if self.is_tested and promised else ["--no-crash"]
 
     def value(self, cell: AnyCell, seed: int | None = None) -> float | None:
         """Return the metric of a cell, in its own unit."""

@@ -18,6 +18,7 @@ from indelible.means import (
     mean_ratio_of_seeds,
 )
 from indelible.metrics import METRICS
+from indelible.results.crash import Verdict
 from indelible.results.origin import origin
 from indelible.results.seeds import AnyCell, OfSeeds, known, parts_of
 from indelible.rows import rows_as_csv
@@ -93,6 +94,11 @@ class Sweep(OfSeeds):
         """Return half the width of the confidence interval of a design's mean."""
         return self.mean_half_width(self._row(point, design))
 
+    def verdict(self, point: Point, design: str) -> Verdict:
+        """Return the verdict of a design's crash campaigns at a point on all workloads together."""
+        cells = self._row(point, design)
+        return Verdict.all_of(self.verdicts[cell] for cell in cells if cell in self.verdicts)
+
     def _row(self, point: Point, design: str) -> list[SweepCell]:
         return [self.place((point, design, workload)) for workload in self.workloads]
 
@@ -101,12 +107,15 @@ class Sweep(OfSeeds):
 
         Over several workloads the geometric means of the designs' values are compared. With several
         seeds a crossing is `sure` if the confidence intervals of the leads at both points exclude
-        1. Designs that differ by less than half a hundredth are level, and neither is ahead.
+        1. Designs that differ by less than half a hundredth are level, and neither is ahead. A
+        design that is no rival passes none, and none passes one that failed a crash campaign.
         """
         if len(self.vary) != 1:
             return []
-        found = (c for pair in combinations(self.designs, 2) for c in self._crossings(*pair))
-        return [*found]
+        sound = [d for d in self.designs if self.verdict_on_all(d).kind != "fail"]
+        found = (c for pair in combinations(sound, 2) for c in self._crossings(*pair))
+        rivals = self.rivals()
+        return [crossing for crossing in found if crossing["ahead"] in rivals]
 
     def _crossings(self, one: str, other: str) -> Iterator[dict[str, Any]]:
         leads = [(point, self._lead(point, one, other)) for point in self.points]
@@ -123,8 +132,9 @@ class Sweep(OfSeeds):
                 yield found
 
     def rivals(self) -> tuple[str, ...]:
-        """Return the designs that compete, without those that have no durability."""
-        return tuple(d for d in self.designs if self.durability.get(d) != "none")
+        """Return the designs that compete, without those that may lose data."""
+        durable = (d for d in self.designs if self.durability.get(d) != "none")
+        return tuple(filter(self.is_rival, durable))
 
     def ahead(self) -> list[dict[str, Any]]:
         """Return which design is ahead at each point, if two fields vary and designs compete.
@@ -188,7 +198,7 @@ class Sweep(OfSeeds):
         own += [] if self.normalize is None else ["--normalize", self.normalize]
         # What varies is not said by what else was asked for.
         seeds = () if "seed" in self.vary else self.seeds
-        return self.line("sweep", [self.cores], seeds, own, written)
+        return self.line("sweep", [self.cores], seeds, own, [*self.untested(), *written])
 
     @property
     def command(self) -> str:
@@ -261,8 +271,9 @@ class Sweep(OfSeeds):
         for cell in self.cells():
             for seed in self.seeds:
                 if (run := self.runs.get((*cell, seed))) is not None:
-                    point = self.valued(cell[0])
-                    yield {"point": point, **run.json(), "normalized": self.ratio(cell, seed)}
+                    point, ratio = self.valued(cell[0]), self.ratio(cell, seed)
+                    own = {"normalized": ratio, "crash": self.crash(cell)}
+                    yield {"point": point, **run.json(), **own}
 
     def _gmean_row(self, point: Point, design: str) -> dict[str, Any]:
         mean = {"value": self.gmean(point, design)}

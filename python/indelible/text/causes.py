@@ -11,20 +11,22 @@ from indelible.results.sweep import Point
 from indelible.text import (
     BLANK,
     Note,
+    command,
     durability_notes,
     few_notes,
     footnote,
     interrupted,
     interval_notes,
     kept_notes,
-    marked,
     plural,
     ratio,
     ratio_cell,
     terminal_width,
 )
+from indelible.text import verdicts as verdicts_text
 from indelible.text.comparison import Grid, stubbed_tables, titled, where
 from indelible.text.stacks import SHOWN_FROM
+from indelible.text.verdicts import FAILED, judged
 
 #: The default number of changes that have a row.
 TOP = 12
@@ -100,9 +102,11 @@ def causes(answer: Causes, width: int | None = None, top: int = TOP) -> str:
         blocks.append(f"{answer.stacked.title}: {BLANK}")
     blocks += stubbed_tables(busy_grid(answer), width, 1)
     blocks.append(_headed(changes_title(answer), change_grid(answer, shown), width, CHANGE_STUB))
+    here = answer.as_it_is
+    blocks.append(verdicts_text.verdicts_line(here, here.verdict_on_all, width))
     told = [footnote(*note, width) for note in _notes(answer, shown)]
-    below = [*told, *kept_notes(answer.taken, width)]
-    return "\n\n".join([*blocks, *(["\n".join(below)] if below else [])])
+    told += verdicts_text.told(here, width) + _broken_told(answer, width)
+    return "\n\n".join([*blocks, "\n".join([*told, *kept_notes(answer.taken, width)])])
 
 
 def _title(answer: Causes, width: int) -> str:
@@ -124,7 +128,9 @@ def title(answer: Causes) -> str:
 
 def headline(answer: Causes) -> str | None:
     """Return how far one design is from the other, and whether a change reverses their order."""
-    ratios = ((point, answer.ratio(point)) for point in answer.whole())
+    # What breaks a design says nothing of how fast it may be.
+    sound = (point for point in answer.whole() if not answer.broken(point))
+    ratios = ((point, answer.ratio(point)) for point in sound)
     known = {point: value for point, value in ratios if value is not None}
     here = answer.ratio()
     if here is None or not known:
@@ -132,7 +138,7 @@ def headline(answer: Causes) -> str | None:
     first, second = marked_names(answer)
     means = "the geometric mean of " if len(answer.sweep.workloads) > 1 else ""
     side = SIDES[answer.side()]
-    said = f"As it is {means}{second} over {first} is {ratio(here)}"
+    said = f"{unsafe_said(answer)}As it is {means}{second} over {first} is {ratio(here)}"
     turned = [point for point in known if SIDES[answer.side(point)] != side]
     turned.sort(key=lambda point: -distance(known[point]))
     count = plural(len(known), "change")
@@ -153,6 +159,17 @@ def headline(answer: Causes) -> str | None:
     return (
         f"{said}, and {side} 1 with every one of {count} but {len(turned)}: {named}. All: {span}."
     )
+
+
+def unsafe_said(answer: Causes) -> str:
+    """Return the sentence that designs failed their crash test; no text if none did."""
+    of = answer.as_it_is
+    failed = [judged(of, d) for d in answer.designs if of.verdict_on_all(d).kind == "fail"]
+    if not failed:
+        return ""
+    if len(failed) > 1:
+        return f"{' and '.join(failed)} are not crash-safe, so neither is ahead. "
+    return f"{failed[0]} is not crash-safe, so it is never ahead. "
 
 
 def stack_title(answer: Causes) -> str:
@@ -214,12 +231,17 @@ def change_grid(answer: Causes, points: Sequence[Point]) -> Grid:
             ratio_cell(answer.effect(point, design), answer.effect_half_width(point, design))
             for design in answer.designs
         ]
-        table.append([change.field, change.before, change.after, *effects])
+        table.append([change.field, change.before, changed(answer, point), *effects])
     if len(designs) > 1:
         pairs = [(answer.ratio(at), answer.ratio_half_width(at)) for at in (AS_IT_IS, *points)]
         for line, cell in zip(table, [RATIO, *(ratio_cell(*pair) for pair in pairs)], strict=True):
             line.append(cell)
     return table
+
+
+def changed(answer: Causes, point: Point) -> str:
+    """Return the value of a change, marked if it breaks a design."""
+    return answer.changes[point].after + (FAILED if answer.broken(point) else "")
 
 
 def seen(answer: Causes) -> list[Point]:
@@ -240,6 +262,30 @@ def _notes(answer: Causes, shown: Sequence[Point]) -> list[Note]:
     if (more := len(answer.refused) - NAMED) > 0:
         told.append((BLANK, f"not run either: {more} more; --json says why"))
     return told + own_notes(answer)
+
+
+def broken_by(answer: Causes) -> list[tuple[str, str]]:
+    """Return the changes that break a design, each with the command that shows it."""
+    return [
+        (
+            f"{answer.sweep.labels[design]} is not crash-safe with {point[0]}",
+            answer.sweep.verdict(point, design).command or "",
+        )
+        for point in answer.whole()
+        for design in answer.broken(point)
+    ]
+
+
+def _broken_told(answer: Causes, width: int) -> list[str]:
+    """Return the notes on the first of these changes, and on how many more there are."""
+    found, notes = broken_by(answer), []
+    for failure, shown_by in found[:NAMED]:
+        notes += [footnote(FAILED, f"{failure}; to see it:", width), command("", shown_by, width)]
+    if (more := len(found) - NAMED) > 0:
+        notes.append(
+            footnote(FAILED, f"not crash-safe either: with {more} more; --json says", width)
+        )
+    return notes
 
 
 def relative_notes(answer: Causes) -> list[Note]:
@@ -333,4 +379,4 @@ def marked_names(answer: Causes) -> tuple[str, ...]:
 
 
 def _marked(answer: Causes, design: str) -> str:
-    return marked(answer.sweep, design)
+    return judged(answer.as_it_is, design)

@@ -11,15 +11,12 @@ from indelible.ignored import joined
 from indelible.means import geometric_mean
 from indelible.metrics import METRICS
 from indelible.results.comparison import NATIVE, ComparedCell, Comparison
-from indelible.results.crash import Verdict
 from indelible.text import (
     BLANK,
-    DAGGER,
     GAP,
     INTERVAL,
     LOGARITHMIC,
     Note,
-    command,
     durability_notes,
     few_notes,
     fitted,
@@ -28,8 +25,6 @@ from indelible.text import (
     interrupted,
     interval_notes,
     kept_notes,
-    marked,
-    paragraph,
     plural,
     quantity,
     ratio_cell,
@@ -40,6 +35,8 @@ from indelible.text import (
     terminal_width,
     zeros_notes,
 )
+from indelible.text import verdicts as verdicts_text
+from indelible.text.verdicts import CRASH_TEST, judged, verdict_text
 
 #: A table as cells: its heads, and rows of as many.
 Grid = list[list[str]]
@@ -125,7 +122,7 @@ def _block(answer: Comparison, cores: int | None, width: int) -> str:
 def _labels(answer: Comparison) -> list[str]:
     """Return the lines before the rows of the table."""
     intervals = [INTERVAL] if _has_intervals(answer) else []
-    return ["workload", *answer.workloads, "gmean", *intervals, "crash test"]
+    return ["workload", *answer.workloads, "gmean", *intervals, CRASH_TEST]
 
 
 def _cells(answer: Comparison, cores: int | None) -> dict[str, list[str]]:
@@ -194,36 +191,15 @@ def _has_intervals(answer: Comparison) -> bool:
     return len(answer.seeds_shown) > 1
 
 
-def judged(answer: Comparison, design: str) -> str:
-    """Return the marked name of a design, with `!` for a failed crash test."""
-    failed = any(v.kind == "fail" for cell, v in answer.verdicts.items() if cell[0] == design)
-    return marked(answer, design) + ("!" if failed else "")
-
-
-def verdict_text(verdict: Verdict) -> str:
-    """Return a verdict in a few letters."""
-    match verdict.kind:
-        case "ok":
-            return f"ok {verdict.points}"
-        case "fail":
-            return f"FAIL {verdict.violations}/{verdict.points}"
-        case "none":
-            return f"none{DAGGER}"
-        case _:
-            return "untested"
-
-
 def verdicts_line(answer: Comparison, cores: int | None, width: int) -> str:
     """Return the verdicts of the designs, for below a table of rows."""
-    return paragraph("crash test", verdicts(answer, cores), width)
+    of = partial(answer.verdict, cores=cores)
+    return verdicts_text.verdicts_line(answer, of, width)
 
 
 def verdicts(answer: Comparison, cores: int | None) -> str:
     """Return the verdicts, design by design."""
-    return ", ".join(
-        f"{judged(answer, design)} {verdict_text(answer.verdict(design, cores))}"
-        for design in answer.designs
-    )
+    return verdicts_text.verdicts(answer, partial(answer.verdict, cores=cores))
 
 
 def cell_grid(
@@ -320,21 +296,7 @@ def _run_notes(answer: Comparison, width: int) -> list[str]:
     """Return the runs' own notes, and the notes on designs without a good verdict."""
     told = joined([(run.experiment.design, run.data) for run in answer.runs.values()])
     notes = [footnote("*", note, width) for note in told]
-    for design in answer.designs:
-        verdict = Verdict.all_of(v for cell, v in answer.verdicts.items() if cell[0] == design)
-        if verdict.kind == "fail":
-            notes.append(f"! {answer.labels[design]} is not crash-safe; to see it:")
-            notes.append(command("", verdict.command or "", width))
-        elif verdict.kind == "untested" and verdict.reason and verdict.command:
-            untested = [
-                cell[1]
-                for cell, verdict in answer.verdicts.items()
-                if cell[0] == design and verdict.kind == "untested"
-            ]
-            on = ", ".join(dict.fromkeys(untested))
-            what = f"{answer.labels[design]} was not tested on {on}: {verdict.reason}"
-            notes.append(footnote("?", what, width))
-    return notes
+    return [*notes, *verdicts_text.told(answer, width)]
 
 
 def _interval_notes(answer: Comparison) -> list[Note]:

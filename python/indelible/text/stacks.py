@@ -8,7 +8,8 @@ from indelible.means import mean_of_seeds
 from indelible.results.comparison import ComparedCell, Comparison
 from indelible.stacks import MEAN, Stacked, per_transaction, stacks
 from indelible.text import BLANK, Note, quantity
-from indelible.text.comparison import Grid, judged, zero_note
+from indelible.text.comparison import Grid, zero_note
+from indelible.text.verdicts import judged
 
 #: The least amount for which a part gets a column.
 SHOWN_FROM = 0.5

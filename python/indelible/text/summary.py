@@ -25,15 +25,14 @@ from indelible.text import (
 from indelible.text.comparison import (
     INTERVAL,
     Grid,
-    judged,
     stubbed_tables,
     titled,
-    verdict_text,
     where,
     with_cores,
     with_notes,
     zero_notes,
 )
+from indelible.text.verdicts import judged, verdict_text
 
 #: The heads of the columns, by number.
 HEADS = {

@@ -14,7 +14,9 @@ from indelible import text
 from indelible.ignored import joined
 from indelible.metrics import METRICS
 from indelible.results.sweep import Point, Sweep
+from indelible.text import verdicts as verdicts_text
 from indelible.text.comparison import Grid, stubbed_tables
+from indelible.text.verdicts import judged
 
 #: The head of the grid of leading designs, the word where the two best are level, and the mark
 #: behind a design's name if the interval of its lead includes 1.
@@ -40,8 +42,10 @@ def sweep(answer: Sweep, width: int | None = None) -> str:
     for name, cells in grids(answer).items():
         head = f"{name}\n" if name else ""
         blocks += [head + table for table in tables(cells)]
+    blocks.append(verdicts_text.verdicts_line(answer, answer.verdict_on_all, width))
     passed = [(">", said) for said in passings(answer)]
     told = [text.footnote(*note, width) for note in [*passed, *notes(answer)]]
+    told += verdicts_text.told(answer, width)
     below = ["\n".join(told)] if told else []
     return "\n\n".join([*blocks, *below, *text.kept_notes(answer.taken, width)])
 
@@ -70,7 +74,7 @@ def columns(answer: Sweep) -> dict[str, Callable[[Point], Sure]]:
     """Return the columns of a point, by name, as functions of the point."""
     shown = answer.shown()
     if len(shown) > 1:
-        return {text.marked(answer, d): _mean(answer, d) for d in shown}
+        return {judged(answer, d): _mean(answer, d) for d in shown}
     found = {workload: _of(answer, shown[0], workload) for workload in answer.workloads}
     return found | ({"gmean": _mean(answer, shown[0])} if len(answer.workloads) > 1 else {})
 
@@ -131,7 +135,7 @@ def title_lines(answer: Sweep) -> list[str]:
 def of(answer: Sweep) -> str:
     """Return whose the numbers are if they are of one design; no text if they are of several."""
     shown = answer.shown()
-    return f" of {text.marked(answer, shown[0])}" if len(shown) == 1 else ""
+    return f" of {judged(answer, shown[0])}" if len(shown) == 1 else ""
 
 
 def relative_to(answer: Sweep) -> str:
@@ -207,8 +211,8 @@ def _ahead_notes(answer: Sweep) -> list[text.Note]:
     means = "geometric mean of " if len(answer.workloads) > 1 else ""
     best = "highest" if METRICS[answer.metric].higher_is_better else "lowest"
     said = f"{AHEAD}: the design whose {means}{answer.metric} is {best}, and its lead over the next"
-    if bounds := [design for design in answer.designs if design not in answer.rivals()]:
-        said += f"; without {', '.join(answer.labels[design] for design in bounds)}"
+    if others := [design for design in answer.designs if design not in answer.rivals()]:
+        said += f"; without {', '.join(answer.labels[design] for design in others)}"
     if len(answer.seeds_shown) == 1:
         said += (
             ". A lead of a few hundredths may be due to this seed: --seeds 5 says how sure it is"

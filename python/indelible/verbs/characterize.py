@@ -67,7 +67,7 @@ def characterize(
         flags(template, "seed"),
     )
     published = {row["name"]: row["published"] for row in profiles}
-    done, refused, interrupted, _ = run_each(dict.fromkeys(each, ()))
+    done, refused, _, interrupted, _ = run_each(dict.fromkeys(each, ()), {})
     left_out = [{"workload": job.workload, "reason": refused[job]} for job in refused]
     runs = [done[job].data for job in each if job in done]
     answer = Characterization(

@@ -12,11 +12,10 @@ from indelible.batteries import saved
 from indelible.cluster import Dask
 from indelible.errors import InputError
 from indelible.experiment import MACHINE, Experiment
-from indelible.jobs import run_tested, sampled
+from indelible.jobs import bounds, run_tested, sampled
 from indelible.metrics import metric_named
 from indelible.native import Beside, beside
 from indelible.results.comparison import ComparedCell, Comparison
-from indelible.results.crash import Verdict
 from indelible.settings import Settings, of_cell, pairs
 from indelible.verbs import base_of, counts_of, names_of, seeds_of
 
@@ -86,7 +85,6 @@ def compare(
     campaigns = sampled(plan, durability) if crash else {}
 
     runs, refused, verdicts, interrupted, taken = run_tested(plan, each_seed, campaigns, keep, dask)
-    unsafe = {cell: Verdict("none") for cell in plan if durability.get(cell[0]) == "none"}
     comparison = Comparison(
         designs=chosen,
         workloads=workloads,
@@ -97,7 +95,7 @@ def compare(
         normalize=base,
         is_base_given=normalize is not None,
         runs=runs,
-        verdicts=unsafe | verdicts,
+        verdicts=bounds(plan, durability) | verdicts,
         durability=durability,
         interrupted=interrupted,
         taken=taken,

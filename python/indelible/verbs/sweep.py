@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,7 @@ from indelible import experiment, extension, pool
 from indelible.arguments import DesignName, FileName, named, truth, whole
 from indelible.cluster import Dask
 from indelible.experiment import MACHINE, Experiment
-from indelible.jobs import run_each
+from indelible.jobs import bounds, run_each, sampled
 from indelible.metrics import metric_named
 from indelible.results.sweep import Point, Sweep
 from indelible.settings import Settings, of_cell, pairs
@@ -34,6 +35,7 @@ def sweep(
     ycsb: FileName | None = None,
     replay: FileName | None = None,
     exact: bool = False,
+    crash: bool = True,
     keep: FileName | None = None,
     dask: Dask = None,
 ) -> Sweep:
@@ -41,10 +43,12 @@ def sweep(
 
     `vary` has the values of each field, as in `{"design.entries": [10, 20, 40]}` or `"8:128:24"`;
     `cores`, `txs` and `seed` are fields, too. With several `seeds`, from `seed` on, the answer has
-    their means. No power is cut. Answers are kept in the folder `keep`, and runs whose answers it
-    has are not made again. With `dask`, a scheduler's address or a `distributed.Client`, its
-    workers make the runs.
+    their means. With `crash` the power of each design is cut 200 times on each workload, as by
+    `compare`, and again for each value of a field of the design's or the workload's own. Answers
+    are kept in the folder `keep`, and runs whose answers it has are not made again. With `dask`, a
+    scheduler's address or a `distributed.Client`, its workers do all of it.
     """
+    crash = truth("crash", crash)
     rows = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
     chosen = names_of("designs", designs, rows["designs"])
     workloads = names_of("workloads", workloads, rows["workloads"])
@@ -83,7 +87,14 @@ def sweep(
     # Seed by seed and point by point, so that an interruption leaves whole points of a seed.
     for cell, one in sorted(plan.items(), key=lambda pair: pair[1].seed):
         at.setdefault(one, [f"{key}={value}" for key, value in zip(values, cell[0], strict=True)])
-    done, impossible, interrupted, taken = run_each(at, keep, dask)
+    durability = {row["name"]: row["durability"] for row in rows["designs"]}
+    # What survives does not depend on the seed, so that a seed that varies needs no campaign.
+    first = plan[points[0], chosen[0], workloads[0], each_seed[0]].seed
+    judged = {
+        cell[:3]: replace(one, seed=first) for cell, one in plan.items() if cell[3] == each_seed[0]
+    }
+    campaigns = sampled(judged, durability) if crash else {}
+    done, impossible, verdicts, interrupted, taken = run_each(at, campaigns, keep, dask)
     answer = Sweep(
         designs=chosen,
         workloads=workloads,
@@ -94,7 +105,7 @@ def sweep(
         metric=metric,
         normalize=normalize,
         runs={cell: done[asked] for cell, asked in plan.items() if asked in done},
-        durability={row["name"]: row["durability"] for row in rows["designs"]},
+        durability=durability,
         interrupted=interrupted,
         taken=taken,
         refused={cell: impossible[one] for cell, one in plan.items() if one in impossible},
@@ -103,6 +114,8 @@ def sweep(
         txs=txs,
         exact=truth("exact", exact),
         scripts=scripts,
+        verdicts=bounds(judged, durability) | verdicts,
+        is_tested=crash,
     )
     if interrupted:
         raise pool.Interrupted(answer)

@@ -8,12 +8,12 @@ from itertools import product
 from typing import Any
 
 from indelible import changes, experiment, extension, pool
-from indelible.arguments import DesignName, FileName, listed, named, whole
+from indelible.arguments import DesignName, FileName, listed, named, truth, whole
 from indelible.changes import CORES, RUN_SIZES, Change, Field, Refused
 from indelible.cluster import Dask
 from indelible.errors import InputError
 from indelible.experiment import MACHINE, Experiment, Script
-from indelible.jobs import run_possible
+from indelible.jobs import bounds, run_possible, sampled
 from indelible.metrics import metric_named
 from indelible.results.causes import AS_IT_IS, Causes
 from indelible.results.sweep import Sweep
@@ -46,6 +46,7 @@ def why(
     ycsb: FileName | None = None,
     replay: FileName | None = None,
     exact: bool = False,
+    crash: bool = True,
     keep: FileName | None = None,
     dask: Dask = None,
 ) -> Causes:
@@ -54,10 +55,12 @@ def why(
     Every number of the machine, the designs and the workloads is divided and multiplied by the
     factor `by`, and every word replaced by each other choice, one change at a time; with `fields`
     only the fields of these names and sections. Ratios are geometric means over the workloads, and
-    over the `seeds` if there are several. Answers are kept in the folder `keep`, and runs whose
-    answers it has are not made again. With `dask`, a scheduler's address or a `distributed.Client`,
-    the runs are made by its workers. No power is cut.
+    over the `seeds` if there are several. With `crash` the power of each design is cut 200 times on
+    each workload, as by `compare`, and again with each change that a campaign could notice. Answers
+    are kept in the folder `keep`, and runs whose answers it has are not made again. With `dask`, a
+    scheduler's address or a `distributed.Client`, its workers do all of it.
     """
+    crash = truth("crash", crash)
     known = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
     designs = names_of("designs", designs, known["designs"])
     if len(designs) > 2:
@@ -97,7 +100,12 @@ def why(
     # A design that a change does not affect runs once.
     unique = [*dict.fromkeys(plan.values())]
     needed = {asked for cell, asked in plan.items() if cell[0] == AS_IT_IS}
-    done, impossible, interrupted, taken = run_possible(unique, needed, keep, dask)
+    durability = {row["name"]: row["durability"] for row in extension.designs(designs)}
+    judged = {cell[:3]: one for cell, one in plan.items() if cell[3] == question.seeds[0]}
+    campaigns = sampled(judged, durability) if crash else {}
+    done, impossible, verdicts, interrupted, taken = run_possible(
+        unique, needed, campaigns, keep, dask
+    )
     failed = {cell[0]: impossible[asked] for cell, asked in plan.items() if asked in impossible}
     refused += [
         Refused(change, failed[point])
@@ -106,6 +114,7 @@ def why(
     ]
     left = {point: change for point, change in points.items() if point not in failed}
     runs = {cell: done[asked] for cell, asked in plan.items() if asked in done and cell[0] in left}
+    verdicts |= bounds(judged, durability)
     sweep = Sweep(
         designs=designs,
         workloads=workloads,
@@ -116,13 +125,15 @@ def why(
         metric=metric,
         normalize=None,
         runs=runs,
-        durability={row["name"]: row["durability"] for row in extension.designs(designs)},
+        durability=durability,
         interrupted=interrupted,
         taken=taken,
         settings=settings,
         txs=template.txs,
         exact=template.exact,
         scripts=scripts,
+        verdicts={cell: verdict for cell, verdict in verdicts.items() if cell[0] in left},
+        is_tested=crash,
     )
     changed = {point: change for point, change in left.items() if change is not None}
     answer = Causes(sweep, changed, tuple(refused), by, template.cores, fields)
