@@ -34,6 +34,9 @@ from indelible.text.comparison import (
 )
 from indelible.text.verdicts import judged, verdict_text
 
+#: What to do about columns for which a terminal is too narrow.
+NO_ROOM = "no room here; a wider terminal, --table and --json have them"
+
 #: The heads of the columns, by number.
 HEADS = {
     "throughput": "throughput",
@@ -237,7 +240,7 @@ def _column_notes(
         "writes": f"per transaction: {', '.join(writes)}",
         "state": None if "state_bytes" in dropped else state + flush,
         "dominated": _dominated_note(answer) if any(r["dominated_by"] for r in every) else None,
-        "not shown": f"{', '.join(lost)}: there is no room for more columns" if lost else None,
+        "not shown": f"{', '.join(lost)}: {NO_ROOM}" if lost else None,
         BEST: BEST_NOTE if has_best else None,
     }
     return [(label, body) for label, body in said.items() if body]
