@@ -48,8 +48,8 @@ model::params! {
         /// Cycles of an access to the log buffer.
         buffer_latency = 8 in 1..=4096;
         /// Cycles between two words that the log controller takes from a buffer to update them in
-        /// place (ours: one access at the paper's latency. A longer latency makes it no slower:
-        /// accesses overlap).
+        /// place, after a commit or in an overflow (ours: one access at the paper's latency. A
+        /// longer latency makes it no slower: accesses overlap).
         update_interval = 8 in 1..=4096;
         /// Logs under way from a core to its buffer before its stores wait (ours: as many as a
         /// store queue holds; reached only when the buffer is full and memory is busy).

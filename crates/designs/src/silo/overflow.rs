@@ -74,7 +74,10 @@ impl Silo {
             if self.write(core, record, None, at, below).is_some() {
                 let spill = self.cores[core].spill.as_mut().expect("an overflow is under way");
                 spill.records.pop_front();
-                self.step_at(core, at + 1, below);
+                // One access to the buffer has a log's undo data and its new word.
+                let is_last = spill.records.is_empty();
+                let next = if is_last { self.params.update_interval } else { 1 };
+                self.step_at(core, at + next, below);
             }
             return;
         }
@@ -104,7 +107,7 @@ impl Silo {
                 self.retry_stalled(at, below);
             }
         }
-        self.step_at(core, at + 1, below);
+        self.step_at(core, at + self.params.update_interval, below);
     }
 
     /// Removes the first log from the buffer: only its undo record is left of it.

@@ -293,3 +293,17 @@ fn the_declared_hardware_is_there_for_each_core_and_controller() {
     assert_eq!(of_the_others(1, 2), [16, 64, 1]);
     assert_eq!(of_the_others(4, 4), [4 * 16, 3 * 64, 3]);
 }
+
+/// The log controller takes words from a buffer an interval after each other, in an overflow as
+/// well as after a commit. Of 48 logs 28 leave a buffer of 20 before the commit arrives.
+#[test]
+fn an_overflow_takes_a_word_an_interval() {
+    let latency = |interval: u64| {
+        let line = format!("silo scribble machine=silo cores=1 design.update_interval={interval}");
+        let outcome = on(&line, |pm| store(pm, &[8; 6], 1));
+        assert_eq!(counted(&outcome, "overflow_batches"), 2);
+        outcome.report.transactions.commit_latency.max()
+    };
+    let more = latency(2_000) - latency(1_000);
+    assert!((26_000..=28_100).contains(&more), "{more} cycles");
+}
