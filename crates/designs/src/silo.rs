@@ -13,7 +13,7 @@ use model::controller::Notify;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Gasp, Granularity, KeptBy,
-    Needs, Progress, Setup, Store, Structure, Tx,
+    NeedlessWith, Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::device::Write;
 use model::image::{Image, PowerLoss};
@@ -247,6 +247,28 @@ impl Log {
     }
 }
 
+const fn blocking(rule: &'static str, why: &'static str) -> NeedlessWith {
+    NeedlessWith { field: "overflow", choice: "blocking", rule, why }
+}
+
+/// The rules that are needless if nothing arrives while an overflow's batch is in the buffer.
+const BLOCKING: &[NeedlessWith] = &[
+    blocking(
+        "keep_leaving",
+        "no store arrives that could merge with a log of the batch before all of them have left",
+    ),
+    blocking(
+        "supersede_only_older",
+        "while a batch leaves, its words have no newer log: no store of its core arrives, and \
+         other cores may not store to words of a running transaction",
+    ),
+    blocking(
+        "keep_records_until_updated",
+        "a batch has left before its transaction's commit arrives, and recovery needs no undo \
+         records of what has committed",
+    ),
+];
+
 /// Silo's timed events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiloEvent {
@@ -305,6 +327,7 @@ impl Design for Silo {
         "a log that is not marked is sent again once its controller has the answer, in the order of \
          the commits like any other: the mark saves that write",
     )];
+    const NEEDLESS_WITH: &'static [NeedlessWith] = BLOCKING;
     const MIGRATES: bool = true;
     type Params = SiloParams;
     type Rules = SiloRules;

@@ -176,6 +176,9 @@ fn a_rule_that_a_choice_leaves_no_work_is_not_looked_for_with_it() {
         ("loc-kiln", "bearer", "pin", "rehome_pairs"),
         ("loc-wal", "bearer", "pin", "carry_count"),
         ("loc-wal", "bearer", "pin", "rehome_pairs"),
+        ("silo", "overflow", "blocking", "keep_leaving"),
+        ("silo", "overflow", "blocking", "keep_records_until_updated"),
+        ("silo", "overflow", "blocking", "supersede_only_older"),
     ] {
         let entry = designs::ALL.iter().find(|entry| entry.card.name == name).expect("a design");
         let field = entry.fields.iter().find(|other| other.name == field).expect("a parameter");
