@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -162,6 +163,11 @@ def start(*words: str) -> subprocess.Popen[str]:
         text=True,
         preexec_fn=heed_interrupts,
     )
+
+
+def without_progress(complaints: str) -> str:
+    """Return what the command wrote to stderr, without how far it was: a busy computer is slow."""
+    return re.sub(r"^\w+: \d+ of \d+ \w.*%, [\d:]+\n", "", complaints, flags=re.MULTILINE)
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from conftest import LOOKS, needs_core, start, x86_linux
+from conftest import LOOKS, needs_core, start, without_progress, x86_linux
 from indelible import InputError, cli
 from indelible.evaluation import TXS
 from indelible.verbs import names_of
@@ -49,7 +49,7 @@ SMALL = ["--cores", "2", "--txs", "200"]
 def indelible(*words: str) -> tuple[int, str, str]:
     process = start(*words)
     shown, complaints = process.communicate(timeout=300)
-    return process.returncode, shown, complaints
+    return process.returncode, shown, without_progress(complaints)
 
 
 def answer(*words: str) -> dict[str, Any]:
@@ -555,8 +555,7 @@ def test_a_checker_hears_nothing_that_this_trace_does_not_say(
 ) -> None:
     monkeypatch.setenv("INDELIBLE_MARK_7", "of another one")
     (tmp_path / "a.trace").write_text("region 0 64\nmeasured\nstore 0 1\nmark done\n")
-    heard = f'heard() {{ test -z "$INDELIBLE_MARK_7" && {LOOKS} "$1"; }}; heard'
-    check = ["--check", heard]
+    check = ["--check", f'heard() {{ test -z "$INDELIBLE_MARK_7" && {LOOKS} "$1"; }}; heard']
     code, shown, _ = indelible(
         "crash", "--design", "undo@x86", "--replay", str(tmp_path / "a.trace"), *check
     )
