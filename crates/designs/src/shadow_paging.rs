@@ -39,6 +39,7 @@ use crate::undo::{UndoParams, UndoRules};
 mod checkpoint;
 mod commit;
 mod copy;
+mod invariants;
 mod layout;
 mod recovery;
 
@@ -310,6 +311,10 @@ impl Design for ShadowPaging {
             }
             ShadowEvent::TailMoved => self.tail_moved(at, below),
         }
+    }
+
+    fn invariants(&self) -> Result<(), String> {
+        self.check_invariants()
     }
 
     fn could_be_durable(

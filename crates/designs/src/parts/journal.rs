@@ -249,6 +249,11 @@ impl<W> Journal<W> {
         done
     }
 
+    /// What the groups are for that do not count yet.
+    pub fn under_way(&self) -> impl Iterator<Item = &W> {
+        self.groups.iter().filter_map(|group| group.what.as_ref())
+    }
+
     /// Whether a checkpoint is to begin: when `percent` percent of the ring are used, or when a
     /// group waits for room.
     pub fn wants_checkpoint(&self, percent: u64, is_stalled: bool) -> bool {

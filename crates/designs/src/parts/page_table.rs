@@ -120,23 +120,39 @@ impl Mapped {
 
 /// The frame of every page, on a machine that is running.
 #[derive(Clone, Debug)]
-pub struct Frames(Vec<u32>);
+pub struct Frames {
+    entries: Vec<u32>,
+    /// One more than the last page that ever moved: of a large table a small part is used.
+    used: usize,
+}
 
 impl Frames {
     /// Every page lies in the frame of its own number.
     pub fn new(table: &PageTable) -> Frames {
-        Frames(vec![0; table.pages as usize])
+        Frames { entries: vec![0; table.pages as usize], used: 0 }
     }
 
     /// A page's frame.
     #[inline]
     pub fn of(&self, page: Page) -> Page {
-        Page(page.0 ^ u64::from(self.0[page.0 as usize]))
+        Page(page.0 ^ u64::from(self.entries[page.0 as usize]))
     }
 
     /// Notes that a page lies in a frame from now on.
     pub fn set(&mut self, page: Page, frame: Page) {
-        self.0[page.0 as usize] = PageTable::value(page, frame) as u32;
+        self.entries[page.0 as usize] = PageTable::value(page, frame) as u32;
+        self.used = self.used.max(page.0 as usize + 1);
+    }
+
+    /// The pages that do not lie in the frames of their own numbers, in order, each with its frame.
+    pub fn moved(&self) -> impl Iterator<Item = (Page, Page)> {
+        let entries = (0..).zip(&self.entries[..self.used]).filter(|&(_, entry)| *entry != 0);
+        entries.map(|(page, &entry)| (Page(page), Page(page ^ u64::from(entry))))
+    }
+
+    /// Whether the page of a frame's number lies in that frame.
+    pub fn is_home(&self, frame: Page) -> bool {
+        self.entries.get(frame.0 as usize) == Some(&0)
     }
 }
 

@@ -37,11 +37,11 @@ impl Running {
 
 /// A commit whose lines are written.
 pub struct Commit {
-    core: CoreId,
+    pub(super) core: CoreId,
     /// Pages, and their shadows.
-    switches: Vec<(Page, Page)>,
+    pub(super) switches: Vec<(Page, Page)>,
     /// The frames that the pages leave, once they have left them.
-    left: Vec<Page>,
+    pub(super) left: Vec<Page>,
 }
 
 impl ShadowPaging {

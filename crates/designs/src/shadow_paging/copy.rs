@@ -17,7 +17,7 @@ pub struct Shadow {
     /// The lines, one bit each, that the transaction has stored to.
     pub stored: u64,
     /// When stores to the page may leave their core: the lines copied before them have been read.
-    ready: Cycle,
+    pub(super) ready: Cycle,
 }
 
 impl ShadowPaging {
