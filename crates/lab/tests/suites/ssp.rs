@@ -297,6 +297,21 @@ fn a_page_that_is_being_consolidated_is_free_after_four_ways() {
     assert_eq!(waits(2) - waits(1), 4 * 2_000);
 }
 
+/// A core whose page is being consolidated has walked the page table when it waits, and does not
+/// walk again when it is woken, be it for a load or for a store.
+#[test]
+fn a_fill_that_waits_for_a_consolidation_has_walked_once() {
+    let mut waited = 0;
+    for program in PROGRAMS {
+        let row = run(&format!("ssp scribble {program} warmup=0 {ONE_PAGE}"));
+        let [fills, delayed] = ["tlb_misses", "fills_delayed"]
+            .map(|name| row["design_counters"][name].as_u64().expect("a number"));
+        assert_eq!(row["caches"]["page_walks"], fills, "{program}: {delayed} fills wait");
+        waited += delayed;
+    }
+    assert!(waited > 10, "{waited} fills wait");
+}
+
 /// A page goes into the frame that has more of its lines, and stays where it is if both have half.
 #[test]
 fn a_page_is_consolidated_by_copying_the_fewer_lines() {

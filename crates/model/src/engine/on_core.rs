@@ -204,11 +204,10 @@ impl<D: Design> OnCore<'_, D> {
 
     #[cold]
     fn translate_slowly(&self, page: Page, known: Cycle) -> Cycle {
+        let mut walked = None;
         loop {
             self.turn();
-            if !self.machine().walk_waits(self.core, page)
-                && let Some(at) = self.machine().translate(self.core, page, known)
-            {
+            if let Some(at) = self.machine().translate(self.core, page, known, &mut walked) {
                 return at;
             }
             self.park(Stall::LoadMiss);
@@ -218,6 +217,7 @@ impl<D: Design> OnCore<'_, D> {
     /// Waits until it is this core's turn to store to a line. Returns when the store may ask for
     /// the line and leave; none if the design refuses.
     pub(super) fn turn_to_store(&self, line: Line, mut known: Cycle) -> Option<Cycle> {
+        let mut walked = None;
         loop {
             self.turn();
             if !self.machine().is_translated(line) {
@@ -225,16 +225,15 @@ impl<D: Design> OnCore<'_, D> {
                 return Some(known);
             }
             let page = Page::of(line);
-            if let Some(at) = self.machine().translation(self.core, page, known) {
-                known = at;
-            } else if !self.machine().walk_waits(self.core, page)
-                && let Some(at) = self.machine().translate(self.core, page, known)
-            {
-                known = at;
-            } else {
+            let there = match self.machine().translation(self.core, page, known) {
+                Some(at) => Some(at),
+                None => self.machine().translate(self.core, page, known, &mut walked),
+            };
+            let Some(at) = there else {
                 self.park(Stall::StoreBuffer);
                 continue;
-            }
+            };
+            known = at;
             if self.turn_with_room(line, true, Stall::StoreBuffer) {
                 // The page may have left the TLBs meanwhile.
                 let Some(at) = self.machine().translation(self.core, page, known) else { continue };

@@ -29,11 +29,22 @@ impl<D: Design> Machine<D> {
 
     /// Walks the page table for a page that the core's TLBs lack and whose number is known at
     /// `known`. Returns when the translation is there; if none, the caller parks the core and asks
-    /// again. Before, it has waited for room for what the walk may evict ([`Machine::walk_waits`]).
-    pub(crate) fn translate(&mut self, id: CoreId, page: Page, known: Cycle) -> Option<Cycle> {
+    /// again. Meanwhile `walked` has when the walk was done, which is not made again: the design
+    /// lets the fill wait, and knows where the page lies then.
+    pub(crate) fn translate(
+        &mut self,
+        id: CoreId,
+        page: Page,
+        known: Cycle,
+        walked: &mut Option<Cycle>,
+    ) -> Option<Cycle> {
         let now = self.cores[id].timing.clock();
-        let front = self.cores[id].timing.front();
-        let at = self.walk(id, page, known.max(front));
+        let start = known.max(self.cores[id].timing.front());
+        let at = match walked.take() {
+            Some(at) => at.max(start),
+            None if self.walk_waits(id, page) => return None,
+            None => self.walk(id, page, start),
+        };
         let heard = at.max(now);
         if let Some(victim) = self.below.tlbs.make_room(id, page) {
             let evict = TlbEvict { core: id, page: victim, at: now };
@@ -47,13 +58,16 @@ impl<D: Design> Machine<D> {
                 self.below.tlbs.fill(id, page, ready);
                 Some(ready)
             }
-            Progress::Wait => None,
+            Progress::Wait => {
+                *walked = Some(at);
+                None
+            }
         }
     }
 
-    /// Whether a walk has to wait because the controllers have no room for write-backs. The caller
-    /// then parks the core.
-    pub(crate) fn walk_waits(&mut self, id: CoreId, page: Page) -> bool {
+    /// Whether a walk has to wait because the controllers have no room for the write-backs of what
+    /// it may evict.
+    fn walk_waits(&mut self, id: CoreId, page: Page) -> bool {
         let line = self.design.page_table(page);
         self.waits_for_room(id, line, false)
     }
