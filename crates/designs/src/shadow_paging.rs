@@ -94,6 +94,10 @@ model::rules! {
         /// A store to a page whose shadow belongs to another transaction waits for that
         /// transaction's end.
         one_transaction_at_a_time,
+        /// Such a store waits until the journal has the other transaction's group.
+        hold_pages_until_durable,
+        /// A transaction that is aborted, or given up for software, drops its shadows.
+        drop_shadows_at_abort,
         /// A commit writes the lines of its transaction back.
         write_back_at_commit,
         /// The journal's group follows the lines that were stored to.

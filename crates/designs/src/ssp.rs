@@ -9,7 +9,7 @@
 //! core         extended TLB (PPN1, current bitmap), write-set buffer (updated bitmaps)   commit.rs
 //! controller   SSP cache: slots with both frames and bitmaps, references of cores        slots.rs
 //! memory       page table, extra pages, persistent SSP cache, journal                    layout.rs
-//! journal      update records and switch records                record.rs, parts/journal.rs
+//! journal      update records and switch records     record.rs, groups.rs, parts/journal.rs
 //! background   checkpoint.rs, consolidation.rs
 //! ```
 //!
@@ -18,7 +18,6 @@
 
 use std::collections::VecDeque;
 
-use model::controller::Notify;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Abort, Below, Card, Claim, Claimed, Corner, Design, Durability, Fence, Granularity, Needs,
@@ -26,14 +25,13 @@ use model::design::{
 };
 use model::device::Write;
 use model::image::{Image, Placement, PowerLoss};
-use model::meters::Class;
 use model::params::Both;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, LineMap, Page, PerCore};
 
 use crate::parts::corners;
 use crate::parts::counters::insert_before;
 use crate::parts::fall_back::FallBack;
-use crate::parts::journal::{Complete, Form, Journal, Record};
+use crate::parts::journal::{Complete, Form, Journal};
 use crate::parts::placed;
 use crate::parts::waits::Waits;
 use crate::undo::{UndoParams, UndoRules};
@@ -41,6 +39,7 @@ use crate::undo::{UndoParams, UndoRules};
 mod checkpoint;
 mod commit;
 mod consolidation;
+mod groups;
 mod invariants;
 mod layout;
 mod record;
@@ -172,6 +171,10 @@ model::rules! {
         core_reference_vector,
         /// A core refers to its pages until the journal has its group.
         refer_until_durable,
+        /// A page is consolidated only when no TLB has it.
+        consolidate_what_no_tlb_has,
+        /// A page that is to be consolidated no longer is when a TLB gains it.
+        cancel_when_touched,
         /// A TLB gains a page that is being consolidated only once that is done.
         fill_after_consolidation,
         /// The switch record follows the copies.
@@ -484,100 +487,6 @@ impl Design for Ssp {
         let checkpoints = [("checkpoints", journal.checkpoints)];
         insert_before("post_hoc_cycles", &mut counters, &checkpoints);
         counters
-    }
-}
-
-impl Ssp {
-    /// Appends the group of a commit. Where commits are grouped (`journal`), it waits for the group
-    /// that is being written, unless what waits fills a line.
-    fn append_commit(&mut self, commit: What, at: Cycle, below: &mut Below<SspEvent>) {
-        self.gathered.push(commit);
-        let is_full = self.journal.fills_a_line(self.records(&self.gathered));
-        if self.params.journal != Unfilled::Group || is_full || !self.journal.is_writing() {
-            self.append_gathered(at, below);
-        }
-    }
-
-    /// Appends the commits in the journal's buffer, and switch records for which they leave room.
-    fn append_gathered(&mut self, at: Cycle, below: &mut Below<SspEvent>) {
-        if self.gathered.is_empty() {
-            return;
-        }
-        let commits = std::mem::take(&mut self.gathered);
-        let mut group = self.switches_beside(&commits);
-        group.extend(commits);
-        self.append_in_turn(group, at, below);
-    }
-
-    /// Appends a group, or has it wait until the ring has room.
-    fn append_in_turn(&mut self, group: Vec<What>, at: Cycle, below: &mut Below<SspEvent>) {
-        if self.stalled.is_empty() && self.fits(&group) {
-            return self.append(group, at, below);
-        }
-        self.counts.groups_stalled += 1;
-        self.stalled.push_back(group);
-        self.consider_checkpoint(at, below);
-    }
-
-    /// How many records a group has of its own.
-    fn records(&self, group: &[What]) -> u64 {
-        let records = |what: &What| match what {
-            What::Commit { pages, .. } => pages.len() as u64,
-            What::Switch(job) => self.switch_records(*job),
-        };
-        group.iter().map(records).sum()
-    }
-
-    fn fits(&self, group: &[What]) -> bool {
-        let records = self.records(group);
-        self.journal.has_room(records) || !self.rules.stall_when_full
-    }
-
-    /// Appends a group to the journal. The running machine goes by what it says from now on.
-    fn append(&mut self, mut group: Vec<What>, at: Cycle, below: &mut Below<SspEvent>) {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut class = Class::Consolidation;
-        for what in &mut group {
-            match what {
-                What::Commit { pages, .. } if self.rules.append_whole_groups => {
-                    entries.extend(pages.iter().map(|written| self.publish(written)));
-                }
-                What::Commit { early, .. } => entries.append(early),
-                What::Switch(job) => entries.extend(self.switch_entries(*job, at, below)),
-            }
-            if let What::Commit { core, pages, lines, .. } = what {
-                class = Class::Log;
-                if !self.rules.hold_lines_until_durable {
-                    self.release_lines(*core, lines, at, below);
-                }
-                if !self.rules.refer_until_durable {
-                    self.drop_references(*core, pages, at, below);
-                }
-            }
-        }
-        let notify = Notify::Design(SspEvent::Journaled(self.journal.next()));
-        let tid = self.journal.tid();
-        let records: Vec<Record> = entries.iter().map(|entry| entry.encode(tid)).collect();
-        self.journal.append(records, group, class, at, notify, below);
-    }
-
-    /// Notes that a line of a group is durable. Continues what waits for the groups that count now.
-    fn journaled(&mut self, start: u64, at: Cycle, below: &mut Below<SspEvent>) {
-        let learn = |end, record| self.known.learn(end, record);
-        for what in
-            self.journal.landed(start, self.rules.groups_in_order, learn).into_iter().flatten()
-        {
-            match what {
-                What::Commit { core, pages, lines, .. } => {
-                    self.committed(core, &pages, &lines, at, below);
-                }
-                What::Switch(job) => self.switched(job, at, below),
-            }
-        }
-        if !self.journal.is_writing() {
-            self.append_gathered(at, below);
-        }
-        self.consider_checkpoint(at, below);
     }
 }
 

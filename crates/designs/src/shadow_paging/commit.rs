@@ -52,7 +52,7 @@ impl ShadowPaging {
         let pages = self.running[core].pages.clone();
         if self.waits.fell_back(core) {
             self.running[core].pages.clear();
-            self.release(core, &pages, tx.stored, below);
+            self.release_pages(core, &pages, tx.stored, below);
             self.waits.leave_software(core, tx.stored, below);
             return Progress::Done(tx.stored);
         }
@@ -138,6 +138,9 @@ impl ShadowPaging {
             let left = commit.switches.iter().map(|&(page, _)| self.frames.of(page));
             self.free.extend(left);
         }
+        if !self.rules.hold_pages_until_durable {
+            self.release(&commit, at, below);
+        }
         let notify = Notify::Design(ShadowEvent::Journaled(self.journal.next()));
         self.journal.append(records, commit, Class::Log, at, notify, below);
     }
@@ -185,9 +188,12 @@ impl ShadowPaging {
     /// the pages left.
     fn committed(&mut self, commit: &Commit, at: Cycle, below: &mut Below<ShadowEvent>) {
         self.ending -= 1;
-        let pages: Vec<Page> = commit.switches.iter().map(|&(page, _)| page).collect();
-        pages.iter().for_each(|page| _ = self.shadows.remove(page));
-        self.release(commit.core, &pages, at, below);
+        for (page, _) in &commit.switches {
+            self.shadows.remove(page);
+        }
+        if self.rules.hold_pages_until_durable {
+            self.release(commit, at, below);
+        }
         self.counts.frames_freed += commit.left.len() as u64;
         if self.rules.free_after_switch {
             self.free.extend(&commit.left);
@@ -198,8 +204,20 @@ impl ShadowPaging {
         }
     }
 
+    /// Lets other cores store to the pages of a commit.
+    fn release(&mut self, commit: &Commit, at: Cycle, below: &mut Below<ShadowEvent>) {
+        let pages: Vec<Page> = commit.switches.iter().map(|&(page, _)| page).collect();
+        self.release_pages(commit.core, &pages, at, below);
+    }
+
     /// Lets other cores store to the pages of a transaction.
-    fn release(&mut self, core: CoreId, pages: &[Page], at: Cycle, below: &mut Below<ShadowEvent>) {
+    fn release_pages(
+        &mut self,
+        core: CoreId,
+        pages: &[Page],
+        at: Cycle,
+        below: &mut Below<ShadowEvent>,
+    ) {
         for page in pages {
             if self.owners.get(page) == Some(&core) {
                 self.owners.remove(page);
@@ -213,14 +231,15 @@ impl ShadowPaging {
     pub(super) fn revoke(&mut self, tx: &Tx, below: &mut Below<ShadowEvent>) -> Cycle {
         let core = tx.core;
         let running = self.running[core].end();
-        for &page in &running.pages {
+        let dropped = if self.rules.drop_shadows_at_abort { &running.pages[..] } else { &[] };
+        for &page in dropped {
             let Some(shadow) = self.shadows.remove(&page) else { continue };
             for place in bits(shadow.stored) {
                 below.caches.take_out(page.line(place));
             }
             self.free.push_back(shadow.frame);
         }
-        self.release(core, &running.pages, tx.at, below);
+        self.release_pages(core, &running.pages, tx.at, below);
         self.waits.retry_where(|what| what == For::Own(Frame), tx.at, below);
         tx.stored.max(tx.at)
     }

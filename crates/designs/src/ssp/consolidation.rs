@@ -67,8 +67,11 @@ impl Ssp {
         }
         if let Some(id) = slot {
             let slot = &mut self.slots[id];
-            self.counts.queue_cancelled += u64::from(slot.state == State::Queued);
-            slot.state = State::Bound;
+            let is_queued = slot.state == State::Queued;
+            if !is_queued || self.rules.cancel_when_touched {
+                self.counts.queue_cancelled += u64::from(is_queued);
+                slot.state = State::Bound;
+            }
             slot.tlbs |= Slot::bit(core);
         }
         // Some pages may be waiting since the machine booted.
@@ -110,7 +113,11 @@ impl Ssp {
     /// Makes a slot idle, or queues its page for consolidation, if no core refers to it any more.
     pub(super) fn retire(&mut self, id: SlotId, at: Cycle, below: &mut Below<SspEvent>) {
         let slot = &mut self.slots[id];
-        if slot.state != State::Bound || !slot.is_unused() {
+        let is_unused = match self.rules.consolidate_what_no_tlb_has {
+            true => slot.is_unused(),
+            false => slot.cores == 0,
+        };
+        if slot.state != State::Bound || !is_unused {
             return;
         }
         if slot.kept.com == 0 {
