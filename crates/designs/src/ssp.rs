@@ -286,6 +286,7 @@ model::counters! {
     struct Counts {
         tlb_misses,
         flips,
+        flips_revoked,
         line_conflicts,
         fallbacks,
         slots_exhausted,

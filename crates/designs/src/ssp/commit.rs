@@ -61,15 +61,14 @@ impl Ssp {
             return Claimed::At(at);
         }
         let bit = 1 << line.place_in_page();
-        match self.running[core].written(Page::of(line)) {
+        let looked_up = match self.running[core].written(Page::of(line)) {
             Some(written) if written.upd & bit != 0 => return Claimed::At(at),
-            Some(_) => (),
-            None => {
-                if let Some(refused) = self.track(core, Page::of(line), at, below) {
-                    return refused;
-                }
-            }
-        }
+            Some(_) => at,
+            None => match self.track(core, Page::of(line), at, below) {
+                Claimed::At(looked_up) => looked_up,
+                refused => return refused,
+            },
+        };
         if self.claims.insert(line, core) == Some(core) {
             // The library has asked for this store before.
             return Claimed::At(at);
@@ -81,44 +80,44 @@ impl Ssp {
             let (data, class) = (below.line(line), Class::HomeWriteBack);
             below.send(at, Write::whole(to, data, class), Notify::Nobody);
         }
-        Claimed::At(at + self.remap_cycles)
+        Claimed::At(looked_up + self.remap_cycles)
     }
 
-    /// Gives a page an entry in a core's write-set buffer, and a slot. Returns the answer to the
-    /// core if that cannot be.
+    /// Gives a page an entry in a core's write-set buffer, and a slot. A slot that it has not yet
+    /// comes from the SSP cache, as one does that a TLB asks for.
     fn track(
         &mut self,
         core: CoreId,
         page: Page,
         at: Cycle,
         below: &mut Below<SspEvent>,
-    ) -> Option<Claimed> {
+    ) -> Claimed {
         if self.running[core].pages.len() as u64 >= self.params.write_set {
             if self.rules.fall_back_when_full {
-                return Some(Claimed::Refused);
+                return Claimed::Refused;
             }
             self.running[core].pages.remove(0);
         }
-        let slot = match self.slots.of(page) {
+        let (slot, cycles) = match self.slots.of(page) {
             // The core's TLB has the page, so the page is not being consolidated.
-            Some(slot) => slot,
+            Some(slot) => (slot, 0),
             None => match self.slots.bind(page, below.tlb_cores(page)) {
-                Some(slot) => slot,
+                Some(slot) => (slot, self.lookup_cycles(None, below)),
                 None if !self.jobs.is_empty() => {
                     self.counts.waits_for_slot += 1;
                     self.wait(core, Reason::Slot, at, below);
-                    return Some(Claimed::Wait);
+                    return Claimed::Wait;
                 }
                 None => {
                     self.counts.slots_exhausted += 1;
-                    return Some(Claimed::Refused);
+                    return Claimed::Refused;
                 }
             },
         };
         self.slots[slot].state = State::Bound;
         self.slots[slot].cores |= Slot::bit(core);
         self.running[core].pages.push(Written { page, slot, upd: 0 });
-        None
+        Claimed::At(at + self.charge(cycles))
     }
 
     /// Notes that a store has taken effect: the first to its line makes the other copy the newest.
@@ -301,8 +300,9 @@ impl Ssp {
         self.release_lines(core, &running.lines, tx.at, below);
         self.drop_references(core, &running.pages, tx.at, below);
         // The TLBs hear of each page, as they do of a first store.
-        let flips = self.params.flip * running.pages.len() as u64;
-        tx.stored.max(tx.at) + self.charge(flips)
+        let flips = running.pages.len() as u64;
+        self.counts.flips_revoked += flips;
+        tx.stored.max(tx.at) + self.charge(self.params.flip * flips)
     }
 
     /// Gives a transaction up for its library: one core at a time goes on in software.

@@ -92,7 +92,7 @@ impl Ssp {
 
     /// Cycles of looking a page's frame up in the SSP cache: in the last level if it is there, and
     /// otherwise in DRAM (MICRO'19 section 5: 27 and 185 cycles).
-    fn lookup_cycles(&self, found: Option<SlotId>, below: &Below<SspEvent>) -> u64 {
+    pub(super) fn lookup_cycles(&self, found: Option<SlotId>, below: &Below<SspEvent>) -> u64 {
         if self.params.ssp_cache_latency > 0 {
             return self.params.ssp_cache_latency;
         }

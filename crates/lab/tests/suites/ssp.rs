@@ -270,6 +270,42 @@ fn slots_that_the_last_level_has_no_room_for_are_looked_up_in_dram() {
     assert_eq!((none - one, one - two), (1_001, 0));
 }
 
+/// If pages get their slots with their first stores, such a store waits for DRAM, as the fill of a
+/// TLB does that finds no slot, and the next transaction's does not.
+#[test]
+fn a_slot_that_a_store_asks_for_comes_from_dram() {
+    let cycles = |latency: &str, transactions: u64| {
+        let line = format!(
+            "ssp scribble cores=1 machine=silo core.model=inorder design.allocate=first_store \
+             dram.tRCD={latency}"
+        );
+        let outcome = on(&line, move |pm| {
+            pm.load(at(0, 0));
+            (0..transactions).try_for_each(|value| store(pm, &[1], value))
+        });
+        outcome.report.cycles
+    };
+    let more = |transactions| cycles("1us", transactions) - cycles("0ns", transactions);
+    // A microsecond is 2,000 cycles: one for the fill, and one for the first store.
+    assert_eq!([0, 1, 2].map(more), [2_000, 4_000, 4_000]);
+}
+
+/// The TLBs hear of each page of a transaction that is given up, which is counted as it is charged.
+#[test]
+fn flips_of_what_is_given_up_are_counted() {
+    for pages in [1, 3] {
+        let line = format!("ssp scribble cores=1 machine=silo design.write_set={pages}");
+        let outcome = on(&line, move |pm| {
+            pm.begin()?;
+            (0..=pages).for_each(|page| pm.store(at(PAGE_LINES * page, 0), 1));
+            pm.commit();
+            Ok(())
+        });
+        let counts = ["flips", "flips_revoked", "fallbacks"].map(|name| counted(&outcome, name));
+        assert_eq!(counts, [pages, pages, 1]);
+    }
+}
+
 /// A core that needs a page that is being consolidated waits for four ways, one after the other: of
 /// the copies, of the answer to the thread that makes them, of the thread's word that the journal
 /// may have the record, and of the news that the page is free.
