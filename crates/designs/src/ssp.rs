@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! core         extended TLB (PPN1, current bitmap), write-set buffer (updated bitmaps)   commit.rs
-//! controller   SSP cache: slots with both frames and bitmaps, references of cores        slots.rs
+//! controller   SSP cache: slots with frames and bitmaps, references of cores   slots.rs, hot.rs
 //! memory       page table, extra pages, persistent SSP cache, journal                    layout.rs
 //! journal      update records and switch records     record.rs, groups.rs, parts/journal.rs
 //! background   checkpoint.rs, consolidation.rs
@@ -40,6 +40,7 @@ mod checkpoint;
 mod commit;
 mod consolidation;
 mod groups;
+mod hot;
 mod invariants;
 mod layout;
 mod record;
@@ -49,6 +50,7 @@ mod slots;
 use checkpoint::Known;
 use commit::{Running, Written};
 use consolidation::{Job, JobId};
+use hot::Hot;
 use layout::{Layout, SlotId};
 use record::{Entry, SLOTS_MAX};
 use slots::Slots;
@@ -64,7 +66,8 @@ model::params! {
         /// Slots in all; 0 for TLB entries x cores + `over_provision`, as the paper has it, but no
         /// more than the 262,141 that 18 bits of a record can name.
         slots = 0 in 0..=262_141, tight [3, 3, 40, 40, 6, 6, 9, 9];
-        /// Slots that the last level of the caches has room for (section 5: about 1,024).
+        /// Slots that the last level of the caches has room for, which has those that were looked
+        /// up last (section 5: about 1,024).
         l3_slots = 1024 in 0..=262_141;
         /// Cycles of looking a page up in the SSP cache after a walk; 0 for the last level's time,
         /// or DRAM's where it is not there (section 5: 27 and 185 cycles).
@@ -220,6 +223,7 @@ pub struct Ssp {
     remap_cycles: u64,
     dram_cycles: u64,
     slots: Slots,
+    hot: Hot,
     running: PerCore<Running>,
     /// The core that may store to a line, while its transaction holds the line.
     claims: LineMap<CoreId>,
@@ -332,6 +336,7 @@ impl Design for Ssp {
             remap_cycles: shape.times.l2 + shape.times.llc + flip,
             dram_cycles: shape.config.cycles(dram.t_rp + dram.t_rcd + dram.t_hit),
             slots: Slots::new(&layout),
+            hot: Hot::new(layout.slots, params.l3_slots),
             running: PerCore::new(shape.cores, |_| Running::default()),
             claims: LineMap::default(),
             waits: Waits::new(shape.cores),

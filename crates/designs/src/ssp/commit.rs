@@ -102,7 +102,7 @@ impl Ssp {
             // The core's TLB has the page, so the page is not being consolidated.
             Some(slot) => (slot, 0),
             None => match self.slots.bind(page, below.tlb_cores(page)) {
-                Some(slot) => (slot, self.lookup_cycles(None, below)),
+                Some(slot) => (slot, self.lookup_cycles(Some(slot), false, below)),
                 None if !self.jobs.is_empty() => {
                     self.counts.waits_for_slot += 1;
                     self.wait(core, Reason::Slot, at, below);

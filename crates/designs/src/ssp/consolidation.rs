@@ -76,7 +76,7 @@ impl Ssp {
         }
         // Some pages may be waiting since the machine booted.
         self.consolidate_next(at, below);
-        let cycles = self.lookup_cycles(found, below);
+        let cycles = self.lookup_cycles(slot, found.is_some(), below);
         Progress::Done(at + self.charge(cycles))
     }
 
@@ -91,14 +91,19 @@ impl Ssp {
     }
 
     /// Cycles of looking a page's frame up in the SSP cache: in the last level if it is there, and
-    /// otherwise in DRAM (MICRO'19 section 5: 27 and 185 cycles).
-    pub(super) fn lookup_cycles(&self, found: Option<SlotId>, below: &Below<SspEvent>) -> u64 {
-        if self.params.ssp_cache_latency > 0 {
-            return self.params.ssp_cache_latency;
-        }
-        match found {
-            Some(slot) if u64::from(slot.0) < self.params.l3_slots => below.shape.times.llc,
-            _ => self.dram_cycles,
+    /// otherwise in DRAM (MICRO'19 section 5: 27 and 185 cycles). A page that is new to its slot is
+    /// nowhere.
+    pub(super) fn lookup_cycles(
+        &mut self,
+        slot: Option<SlotId>,
+        has_been_bound: bool,
+        below: &Below<SspEvent>,
+    ) -> u64 {
+        let is_hot = slot.is_some_and(|slot| self.hot.look_up(slot)) && has_been_bound;
+        match self.params.ssp_cache_latency {
+            0 if is_hot => below.shape.times.llc,
+            0 => self.dram_cycles,
+            cycles => cycles,
         }
     }
 

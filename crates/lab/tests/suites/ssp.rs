@@ -251,23 +251,26 @@ fn there_are_slots_for_all_that_tlbs_hold() {
 /// A TLB of one page, so that any other page makes it lose the one that it has.
 const ONE_PAGE: &str = "tlb.entries=1 tlb.assoc=1 tlb.l2_entries=0 core.model=inorder";
 
-/// A page's slot is looked up in the last level if that has room for so many slots, and otherwise
-/// in DRAM, as a page without a slot is.
+/// The last level has as many slots as it has room for, those that were looked up last whatever
+/// their numbers are. Others, and pages without a slot, are looked up in DRAM.
 #[test]
-fn slots_that_the_last_level_has_no_room_for_are_looked_up_in_dram() {
-    let cycles = |slots: u64| {
+fn the_last_level_has_the_slots_that_were_looked_up_last() {
+    let cycles = |slots: u64, pages: &'static [u64]| {
         let line = format!("ssp scribble cores=1 {ONE_PAGE} dram.tRCD=1us design.l3_slots={slots}");
         let outcome = on(&line, |pm| {
-            // The first page gets the first slot, and is looked up again when it comes back.
-            [0, 1, 0].into_iter().for_each(|page| _ = pm.load(at(PAGE_LINES * page, 0)));
+            pages.iter().for_each(|page| _ = pm.load(at(PAGE_LINES * page, 0)));
             Ok(())
         });
-        assert_eq!(counted(&outcome, "tlb_misses"), 3);
+        assert_eq!(counted(&outcome, "tlb_misses"), pages.len() as u64);
         outcome.report.cycles
     };
-    let (none, one, two) = (cycles(0), cycles(1), cycles(2));
     // DRAM takes 3 + 1,000 + 2 cycles, and the last level 4.
-    assert_eq!((none - one, one - two), (1_001, 0));
+    let saved = |pages| [1, 2, 3].map(|slots| (cycles(0, pages) - cycles(slots, pages)) / 1_001);
+    // Pages get slots as they come: here the first, the second, and the first again.
+    assert_eq!(saved(&[0, 1, 0]), [0, 1, 1]);
+    // The last two pages are in the fourth and the fifth slot.
+    assert_eq!(saved(&[0, 1, 2, 3, 4, 3, 4, 3]), [0, 3, 3]);
+    assert_eq!(saved(&[0, 1, 2, 3, 4, 2, 3, 4]), [0, 0, 3]);
 }
 
 /// If pages get their slots with their first stores, such a store waits for DRAM, as the fill of a
