@@ -138,9 +138,9 @@ model::choices! {
 }
 
 model::rules! {
-    /// What keeps transactions right that are committed by counting and absorb each other's lines, in
-    /// a log as in a last level that survives (the count, the pairs and the order of commits are the
-    /// slides'; the rest is ours).
+    /// What keeps transactions right that are committed by counting and absorb each other's lines,
+    /// in a log as in a last level that survives (the count, the pairs and the order of commits are
+    /// the slides'; the rest is ours).
     pub struct CountingRules {
         /// A transaction without lines of its own has its TxCnt in an entry without a line.
         count_without_blocks,

@@ -161,8 +161,8 @@ pub struct Instructions {
 /// it. It stays in memory for ever.
 ///
 /// # Errors
-/// A sentence, if the script and the log on it both declare what only one may, or if neither declares
-/// what one of them must.
+/// A sentence, if the script and the log on it both declare what only one may, or if neither
+/// declares what one of them must.
 pub fn entry(
     about: &About,
     log: Option<LogName>,

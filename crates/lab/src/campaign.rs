@@ -46,12 +46,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         let rules = needed_rules(&spec, &resolved).count() as u64;
         control.total.store(work * (1 + rules), Ordering::Relaxed);
     }
-    let found = match could_be_wrong(&resolved)? {
-        true => live(&resolved, control),
-        false => Ok(Found::default()),
-    };
-    resolved.checker_ran()?;
-    let found = found?;
+    let found = found_of(&resolved, control)?;
     if !control.cancelled.load(Ordering::Relaxed) {
         // Not every life that was planned comes about.
         control.done.store(work, Ordering::Relaxed);
@@ -106,11 +101,17 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     Ok(answer.to_string())
 }
 
-/// Whether any image could be wrong: of a trace without transactions nothing is promised, if no
-/// checker judges what is left.
-fn could_be_wrong(resolved: &Resolved) -> Result<bool, InputError> {
+/// Runs the campaign, unless no image could be wrong: of a trace without transactions nothing is
+/// promised, if no checker judges what is left.
+fn found_of(resolved: &Resolved, control: &Control) -> Result<Found, InputError> {
     let workload = resolved.make_workload()?;
-    Ok(resolved.checker.is_some() || workload.has_transactions() || workload.has_invariants())
+    if resolved.checker.is_none() && !workload.has_transactions() && !workload.has_invariants() {
+        return Ok(Found::default());
+    }
+    drop(workload);
+    let found = live(resolved, control);
+    resolved.checker_ran()?;
+    found
 }
 
 /// What the user should know of the run, and of what its campaign did not try.

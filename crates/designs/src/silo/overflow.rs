@@ -107,7 +107,10 @@ impl Silo {
                 self.retry_stalled(at, below);
             }
         }
-        self.step_at(core, at + self.params.update_interval, below);
+        // The end of the batch takes no access.
+        let is_last = self.cores[core].leaving() == 0;
+        let next = if is_last { 0 } else { self.params.update_interval };
+        self.step_at(core, at + next, below);
     }
 
     /// Removes the first log from the buffer: only its undo record is left of it.

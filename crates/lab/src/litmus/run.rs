@@ -27,8 +27,8 @@ pub struct Found {
     pub images: u64,
     /// Power failures for which not every image that the hardware's rules allow was checked.
     pub sampled: u64,
-    /// For each image that the test asks about, whether the model allows it after a power failure at
-    /// some time of some run, and where it was seen.
+    /// For each image that the test asks about, whether the model allows it after a power failure
+    /// at some time of some run, and where it was seen.
     pub asked: Vec<Known>,
     /// An image that broke the hardware's promise, whatever the test asks about: the first that
     /// timing produced, whose timeline shows all of it, or else the first.

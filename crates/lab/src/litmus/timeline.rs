@@ -12,8 +12,9 @@ use crate::trace::{self, Called};
 /// that looks for something in every cycle more than anybody reads).
 const EVENTS_MAX: usize = 1_000;
 
-/// What was recorded of a run up to the power failure that left an image, as JSON; `null` if nothing
-/// was. The run was on the machine `tiny` with these settings, and some words are called by a name.
+/// What was recorded of a run up to the power failure that left an image, as JSON; `null` if
+/// nothing was. The run was on the machine `tiny` with these settings, and some words are called by
+/// a name.
 pub(super) fn told(
     recorded: Option<Recorded>,
     of: &Moment,

@@ -19,6 +19,7 @@ mod coverage_lad;
 mod energy;
 mod flushes;
 mod litmus;
+mod litmus_timelines;
 mod lives;
 mod loc;
 mod logcache;

@@ -305,5 +305,5 @@ fn an_overflow_takes_a_word_an_interval() {
         outcome.report.transactions.commit_latency.max()
     };
     let more = latency(2_000) - latency(1_000);
-    assert!((26_000..=28_100).contains(&more), "{more} cycles");
+    assert!(more.abs_diff(28_000) < 100, "{more} cycles");
 }

@@ -176,7 +176,7 @@ fn modules_use_what_is_above_them() {
 }
 
 /// What a design may ask of the controllers: the machine alone has writes arrive, and drains them.
-const ASKED_OF_MEMORY: [&str; 13] = [
+const ASKED_OF_MEMORY: [&str; 14] = [
     "came",
     "controller_of",
     "count_replaced",
@@ -184,6 +184,7 @@ const ASKED_OF_MEMORY: [&str; 13] = [
     "has_room",
     "is_queued",
     "longer",
+    "next_comes",
     "now",
     "on_the_way",
     "prefetch",
