@@ -345,8 +345,8 @@ impl<'a> Image<'a> {
     }
 
     /// Orders writes: all that were made before are durable before any that is made after. Without
-    /// a fence writes to several lines become durable in any order, as those of a program do, unless
-    /// stores are durable when they are visible.
+    /// a fence writes to several lines become durable in any order, as those of a program do,
+    /// unless stores are durable when they are visible.
     pub fn fence(&mut self) {
         self.fences += 1;
     }

@@ -231,8 +231,13 @@ impl Workload for Replay {
     }
 
     fn has_transactions(&self) -> bool {
-        let begins = |op: &Op| matches!(op, Op::Begin { .. });
-        self.trace.threads.iter().any(|thread| thread.ops.iter().any(begins))
+        // A thread without transactions has an empty one, which says that it is done.
+        let has_one = |thread: &Thread| {
+            let both = thread.ops.windows(2);
+            let mut begun = both.filter(|two| matches!(two[0], Op::Begin { .. }));
+            begun.any(|two| !matches!(two[1], Op::Commit))
+        };
+        self.trace.threads.iter().any(has_one)
     }
 
     fn checker(&self) -> Option<&dyn Checker> {
