@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from indelible import files, processes
+from indelible import extension, files, processes
 from indelible import pool as workers
 from indelible.arguments import DesignName, FileName, above_zero, named, shell_text, whole
 from indelible.commands import flags, line, sets
 from indelible.errors import CheckError, InputError
 from indelible.experiment import CRASH_MACHINE, Campaign, Experiment, Script
-from indelible.extension import core
 from indelible.results.crash import Crash, failed_points
 from indelible.results.exploration import SURE, Exploration
 from indelible.results.origin import origin
@@ -129,7 +128,7 @@ def _require_campaign(campaign: Campaign) -> None:
     asked = campaign.experiment
     settings = tuple(pair for pair in asked.settings if pair[0] != OF_TRACE)
     asked = replace(asked, settings=settings, script=ONE_STORE)
-    Campaign(asked, points=1).start(core.Control())
+    Campaign(asked, points=1).start(extension.core.Control())
 
 
 def _answer(plan: Plan, jobs: Sequence[Order]) -> Exploration:
@@ -351,7 +350,7 @@ class Order:
         alone = before if SIMPLE.fullmatch(before) else f"sh -c {shlex.quote(before)}"
         return f"{alone} && {record}"
 
-    def start(self, control: core.Control) -> dict[str, Any]:
+    def start(self, control: extension.core.Control) -> dict[str, Any]:
         """Record and crash-test it; `control` stops it from another thread.
 
         A seed that is refused, but for the first, does not take from the answer what the others
@@ -364,7 +363,7 @@ class Order:
                 raise
             return {"seed": self.seed, **NOTHING, "refused": str(error)}
 
-    def _tried(self, control: core.Control) -> dict[str, Any]:
+    def _tried(self, control: extension.core.Control) -> dict[str, Any]:
         row = {"seed": self.seed, **NOTHING}
         with (
             self.plan.turns.turn(self.seed),
@@ -393,7 +392,9 @@ class Order:
             return row | {"idle": True}
         return row | self._crash(recorded, text, control)
 
-    def _crash(self, recorded: Recorded, text: str, control: core.Control) -> dict[str, Any]:
+    def _crash(
+        self, recorded: Recorded, text: str, control: extension.core.Control
+    ) -> dict[str, Any]:
         campaign = self.plan.campaign
         asked = campaign.experiment
         room = dict(recorded.room()) if asked.machine == CRASH_MACHINE else {}
