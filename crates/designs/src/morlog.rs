@@ -42,7 +42,7 @@ use words::{Stored, Words};
 pub use schemes::{DelayPersistence, Synchronous};
 
 model::params! {
-    /// The sizes of the paper (HPCA'20, from memory).
+    /// The sizes of the paper (ISCA'20, from memory).
     pub struct MorlogParams {
         /// Entries of a core's undo+redo buffer (16, from memory).
         ur_entries = 16 in 1..=4096, tight [8, 2];
@@ -105,7 +105,7 @@ model::params! {
 }
 
 model::rules! {
-    /// What keeps MorLog right beside the rules of its log and of the scan (HPCA'20, and ours).
+    /// What keeps MorLog right beside the rules of its log and of the scan (ISCA'20, and ours).
     pub struct MorlogRules {
         /// The commit record follows the transaction's undo+redo entries.
         undo_before_commit,

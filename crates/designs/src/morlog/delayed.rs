@@ -1,5 +1,5 @@
 //! MorLog's delay-persistence: a commit is acknowledged when undo data and the commit record are
-//! durable, before the newest redo data are (HPCA 2020).
+//! durable, before the newest redo data are (ISCA 2020).
 //!
 //! The redo data that the commit's scan of the first level finds are logged later, and a count
 //! record says how many redo records follow the commit record. Recovery takes a transaction for

@@ -1,7 +1,7 @@
 //! The rules of logs of words in memory, stated once for all of them.
 
 model::rules! {
-    /// What a log in memory obeys, its commits and its recovery (FWB, HPCA'18; MorLog, HPCA'20; and
+    /// What a log in memory obeys, its commits and its recovery (FWB, HPCA'18; MorLog, ISCA'20; and
     /// ours).
     pub struct LogRules {
         /// A line does not overtake the undo data of its words, whichever controllers accept the

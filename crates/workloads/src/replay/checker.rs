@@ -135,9 +135,13 @@ impl Examined {
         let Err(rejection) = self.examine(&lines, reached.marks()) else { return Ok(()) };
         let (told, mut account) = self.told.of(|word| image.word(word), reached, held);
         account.reason = format!("{}; {}", without_numbers(&rejection.text), account.reason);
+        if rejection.is_late {
+            // A program that does not end costs too much time to look for other mistakes: each
+            // such image counts as one of its own.
+            account.reason += &format!(" in image {}", self.seen.borrow().len());
+        }
         *self.refused.borrow_mut().entry(account.reason.clone()).or_default() += 1;
-        // A program that does not end costs too much time to look for other mistakes.
-        if self.alike(&account) > 0 && !rejection.is_late {
+        if self.alike(&account) > 0 {
             self.nothing_new.set(self.nothing_new.get() + 1);
             return Ok(());
         }
