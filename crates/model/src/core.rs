@@ -7,7 +7,7 @@ use crate::calendar::Places;
 use crate::config::{Config, CoreModel, FencedStores, StoresInFlight};
 use crate::meters::Stall;
 use crate::recorder::Recorder;
-use crate::units::{Cycle, Line};
+use crate::units::{Cycle, Line, Word};
 
 mod stores;
 mod waits;
@@ -57,9 +57,9 @@ pub struct Core {
     /// When what is before the last fence or commit retires: until then the core waits for loads,
     /// and behind that for the fence or commit itself.
     before_barrier: u64,
-    /// When the newest stores leave, in program order: those still in the store queue, and some
-    /// that have left since.
-    stores: VecDeque<u64>,
+    /// The newest stores, in program order: those still in the store queue, and some that have left
+    /// since.
+    stores: VecDeque<Queued>,
     stored: u64,
     /// When the next flush may leave.
     flushes_from: u64,
@@ -87,6 +87,15 @@ struct Late {
     load: u64,
     retires: u64,
     stall: Stall,
+}
+
+/// A store in the store queue, or a flush, which stores nothing: when it leaves, and the bits of a
+/// word that it stores.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    leaves: u64,
+    word: Word,
+    mask: u64,
 }
 
 /// What the first instruction that retires late keeps from dispatching: the numbers that the next
@@ -379,13 +388,17 @@ impl Core {
     }
 
     /// Makes a load that hits the first level and whose address is known at `known`, and returns
-    /// when its value is there. It waits for a line that is still on its way.
+    /// when its value is there. It waits for a line that is still on its way, unless the store
+    /// queue has the word.
     #[inline]
-    pub fn load_hit(&mut self, line: Line, known: Cycle) -> Cycle {
+    pub fn load_hit(&mut self, word: Word, known: Cycle) -> Cycle {
         let start = known.0.max(self.front);
         let mut done = start + self.hit;
         if self.misses_until > start {
-            done = done.max(self.arrival(line));
+            let arrival = self.arrival(word.line());
+            if arrival > done && !self.forwards(word, start) {
+                done = arrival;
+            }
         }
         self.loads += 1;
         if self.in_order {
@@ -397,6 +410,13 @@ impl Core {
             self.retired = self.retired.max(done);
         }
         Cycle(done)
+    }
+
+    /// Whether a load at `start` gets its word from the store queue: the newest store there of any
+    /// part of the word has all of it. What a store lacks, the load has to wait for.
+    fn forwards(&self, word: Word, start: u64) -> bool {
+        let newest = self.stores.iter().rev().find(|store| store.word == word && store.mask != 0);
+        newest.is_some_and(|store| store.leaves > start && store.mask == u64::MAX)
     }
 
     /// Returns when a line that is on its way arrives; 0 for any other line.
@@ -521,8 +541,8 @@ impl Core {
     /// then.
     fn make_room_among_stores(&mut self) {
         let Some(first) = self.stores.pop_front() else { return };
-        self.wait_to_dispatch(first, Stall::StoreBuffer);
-        while self.stores.front().is_some_and(|&done| done <= self.front) {
+        self.wait_to_dispatch(first.leaves, Stall::StoreBuffer);
+        while self.stores.front().is_some_and(|store| store.leaves <= self.front) {
             self.stores.pop_front();
         }
     }

@@ -1,8 +1,8 @@
 //! When stores ask for their lines and leave the core, and the waits until they have left.
 
-use super::Core;
+use super::{Core, Queued};
 use crate::meters::Stall;
-use crate::units::{Cycle, Line};
+use crate::units::{Cycle, Word};
 
 impl Core {
     /// Makes the newest store take effect, and leave, no earlier than `until`. It keeps its place
@@ -14,22 +14,23 @@ impl Core {
         }
     }
 
-    /// Takes the newest store, which hits the first level, into the store queue.
+    /// Takes the newest store, of bits of a word whose line the first level has, into the store
+    /// queue.
     #[inline]
-    pub fn store_hit(&mut self, line: Line) {
+    pub fn store_hit(&mut self, word: Word, mask: u64) {
         let mut ready = self.retired.max(self.clock().0);
         if self.misses_until > ready {
-            ready = ready.max(self.arrival(line));
+            ready = ready.max(self.arrival(word.line()));
         }
         self.stored = self.stored.max(ready) + self.store_time;
-        self.stores.push_back(self.stored);
+        self.stores.push_back(Queued { leaves: self.stored, word, mask });
     }
 
     /// Takes the newest store, which goes past the caches to a write-combining buffer, into the
     /// store queue.
     pub fn store_past(&mut self) {
         self.stored = (self.stored + 1).max(self.retired.max(self.clock().0) + 1);
-        self.stores.push_back(self.stored);
+        self.queue_nothing(self.stored);
     }
 
     /// Makes the newest store leave no earlier than `at`, since its address is not translated, or
@@ -37,7 +38,7 @@ impl Core {
     pub fn delay_store(&mut self, at: Cycle) {
         if at.0 > self.stored {
             self.stored = at.0;
-            *self.stores.back_mut().expect("a store has dispatched") = at.0;
+            self.stores.back_mut().expect("a store has dispatched").leaves = at.0;
         }
     }
 
@@ -54,16 +55,17 @@ impl Core {
         }
     }
 
-    /// Takes the newest store, which misses from `start` on, into the store queue. It
-    /// [asks](Core::asks) for its line at `asked`, and the line is there at `done`.
+    /// Takes the newest store, of bits of a word, which misses from `start` on, into the store
+    /// queue. It [asks](Core::asks) for its line at `asked`, and the line is there at `done`.
     pub fn store_miss(
         &mut self,
         place: usize,
-        line: Line,
+        (word, mask): (Word, u64),
         start: Cycle,
         asked: Cycle,
         done: Cycle,
     ) {
+        let line = word.line();
         let arrives = if self.in_order {
             done
         } else {
@@ -82,7 +84,12 @@ impl Core {
         let retired = self.retired.max(self.clock().0);
         let leaves = arrives.0.max(retired).max(self.stored + 1);
         self.stored = if self.one_store { leaves.max(done.0) } else { leaves };
-        self.stores.push_back(self.stored);
+        self.stores.push_back(Queued { leaves: self.stored, word, mask });
+    }
+
+    /// Takes a place in the store queue until `leaves` that holds nothing for loads.
+    fn queue_nothing(&mut self, leaves: u64) {
+        self.stores.push_back(Queued { leaves, word: Word(0), mask: 0 });
     }
 
     /// When everything dispatched so far has retired.
@@ -111,7 +118,7 @@ impl Core {
     /// the queue is full, what follows dispatches when there is room.
     pub fn queue_flush(&mut self) {
         self.make_room_for_store();
-        self.stores.push_back(self.drained().0);
+        self.queue_nothing(self.drained().0);
     }
 
     /// Waits until everything has retired and every store has left, and dispatches nothing before.

@@ -8,6 +8,11 @@ fn core(change: impl FnOnce(&mut Config)) -> Core {
     Core::new(&config)
 }
 
+/// A word of a line, by its place there.
+fn word(line: u64, place: u64) -> Word {
+    Word(line * 8 + place)
+}
+
 fn miss(core: &mut Core, line: u64, known: Cycle, latency: u64) -> Cycle {
     assert!(core.dispatch(true));
     let (place, start) = core.miss_start(Line(line), known);
@@ -63,11 +68,11 @@ fn a_hit_on_a_line_under_way_waits_for_it() {
     let mut core = core(|_| ());
     miss(&mut core, 7, Cycle(0), 300);
     assert!(core.dispatch(true));
-    assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300));
-    assert_eq!(core.load_hit(Line(8), Cycle(0)), Cycle(4));
+    assert_eq!(core.load_hit(word(7, 0), Cycle(0)), Cycle(300));
+    assert_eq!(core.load_hit(word(8, 0), Cycle(0)), Cycle(4));
     miss(&mut core, 9, Cycle(300), 300);
     assert!(core.dispatch(true));
-    assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300), "another miss came after");
+    assert_eq!(core.load_hit(word(7, 0), Cycle(0)), Cycle(300), "another miss came after");
 }
 
 /// The store that asked for the line does not keep the reorder buffer full; the load does.
@@ -76,14 +81,47 @@ fn a_load_of_a_line_under_way_retires_when_it_is_there() {
     let mut core = core(|config| config.core.rob = 100);
     assert!(core.dispatch(true));
     let (place, start) = core.miss_start(Line(7), Cycle(0));
-    core.store_miss(place, Line(7), start, start, start + 300);
+    core.store_miss(place, (word(7, 0), u64::MAX), start, start, start + 300);
     assert!(core.dispatch(true));
-    assert_eq!(core.load_hit(Line(7), Cycle(0)), Cycle(300));
+    assert_eq!(core.load_hit(word(7, 1), Cycle(0)), Cycle(300));
     assert_eq!(core.work(99), 0);
     assert!(core.clock() < Cycle(30), "{:?}", core.clock());
     assert_eq!(core.work(1), 0);
     assert_eq!(core.clock(), Cycle(300), "the reorder buffer is full");
     assert!(core.stalls()[Stall::LoadMiss as usize] > 270);
+}
+
+/// A load of a word that is stored whole has it from the store queue. Any other load of the line,
+/// and one of a word of which the newest store has a part alone, waits for the line.
+#[test]
+fn the_store_queue_forwards_words_that_it_has_whole() {
+    for in_order in [false, true] {
+        let change = |config: &mut Config| {
+            config.core.model = if in_order { CoreModel::InOrder } else { CoreModel::Window };
+        };
+        let load = |stored: &[(Word, u64)], wanted: Word, known: u64| {
+            let mut core = core(change);
+            for (index, &bits) in stored.iter().enumerate() {
+                assert!(core.dispatch(true));
+                core.make_room_for_store();
+                if index == 0 {
+                    let (place, start) = core.miss_start(Line(7), Cycle(0));
+                    core.store_miss(place, bits, start, start, start + 300);
+                } else {
+                    core.store_hit(bits.0, bits.1);
+                }
+            }
+            core.load_hit(wanted, Cycle(known)).0
+        };
+        let (whole, half) = ((word(7, 0), u64::MAX), (word(7, 0), 0xffff));
+        assert_eq!(load(&[whole], word(7, 0), 0), 4, "in order: {in_order}");
+        assert_eq!(load(&[half, whole], word(7, 0), 0), 4);
+        assert_eq!(load(&[whole, (word(7, 1), u64::MAX)], word(7, 0), 0), 4);
+        assert_eq!(load(&[whole], word(7, 1), 0), 300, "another word of the line");
+        assert_eq!(load(&[half], word(7, 0), 0), 300, "half of the word");
+        assert_eq!(load(&[whole, half], word(7, 0), 0), 300, "the newest store has half of it");
+        assert_eq!(load(&[whole], word(7, 0), 400), 404, "the store has left");
+    }
 }
 
 #[test]
@@ -93,7 +131,7 @@ fn stores_leave_in_order_and_a_full_queue_stalls() {
         assert!(core.dispatch(true));
         core.make_room_for_store();
         let (place, start) = core.miss_start(Line(line), Cycle(0));
-        core.store_miss(place, Line(line), start, start, start + 300);
+        core.store_miss(place, (word(line, 0), u64::MAX), start, start, start + 300);
     }
     assert!(core.stalls()[Stall::StoreBuffer as usize] >= 299);
 }
@@ -171,7 +209,7 @@ fn what_follows_a_store_behind_a_fence_dispatches_before_the_fence_is_done() {
     core.settle();
     assert!(core.dispatch(false));
     core.make_room_for_store();
-    core.store_hit(Line(1));
+    core.store_hit(word(1, 0), u64::MAX);
     assert_eq!(core.stored(), Cycle(501), "the store leaves after the fence");
     assert_eq!(miss(&mut core, 2, Cycle(0), 300), Cycle(300));
     assert_eq!((core.front(), core.clock()), (Cycle(0), Cycle(500)));
@@ -203,7 +241,7 @@ fn stores_behind_a_fence_fill_the_store_queue() {
     core.settle();
     for _ in 0..2 {
         core.make_room_for_store();
-        core.store_hit(Line(1));
+        core.store_hit(word(1, 0), u64::MAX);
     }
     assert_eq!(core.front(), Cycle(0));
     core.make_room_for_store();
@@ -218,7 +256,7 @@ fn a_store_that_waits_for_room_keeps_what_is_behind_it_dispatching() {
     core.hold(Some(Cycle(500)), Holder::Fence);
     core.settle();
     core.make_room_for_store();
-    core.store_hit(Line(1));
+    core.store_hit(word(1, 0), u64::MAX);
     core.hold_store(Cycle(520), Stall::LogFull);
     assert_eq!((core.front(), core.clock(), core.stored()), (Cycle(0), Cycle(520), Cycle(520)));
     assert_eq!(core.stalls()[Stall::LogFull as usize], 20);
@@ -274,7 +312,7 @@ fn store(core: &mut Core, line: u64, latency: u64) {
     core.make_room_for_store();
     let (place, start) = core.miss_start(Line(line), Cycle(0));
     let asked = core.asks(start);
-    core.store_miss(place, Line(line), start, asked, asked + latency);
+    core.store_miss(place, (word(line, 0), u64::MAX), start, asked, asked + latency);
 }
 
 #[test]
@@ -289,7 +327,7 @@ fn misses_of_stores_overlap_unless_one_store_is_in_flight() {
             times.push(core.stored().0);
         }
         core.make_room_for_store();
-        core.store_hit(Line(0));
+        core.store_hit(word(0, 0), u64::MAX);
         times.push(core.stored().0);
         assert_eq!(times, left);
         assert_eq!(core.clock(), Cycle(0), "they wait in the store queue");

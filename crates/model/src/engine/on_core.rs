@@ -162,29 +162,31 @@ impl<D: Design> OnCore<'_, D> {
     }
 
     #[inline]
-    fn load_line(&self, line: Line, known: Cycle) -> Cycle {
+    fn load_word(&self, word: Word, known: Cycle) -> Cycle {
         self.issue(true);
+        let line = word.line();
         let known = if self.machine().walks { self.translate(line, known) } else { known };
-        match self.machine().load_near(self.core, line, known) {
+        match self.machine().load_near(self.core, word, known) {
             Some(done) => done,
-            None => self.load_far(line, known),
+            None => self.load_far(word, known),
         }
     }
 
     /// Makes a load that has to wait for its turn, or that may miss the first level.
     #[inline(never)]
-    fn load_far(&self, line: Line, known: Cycle) -> Cycle {
+    fn load_far(&self, word: Word, known: Cycle) -> Cycle {
+        let line = word.line();
         if !self.machine().may_lead(self.core) {
             self.turn();
             if self.machine().below.caches.hit(self.core, line) {
-                return self.machine().cores[self.core].timing.load_hit(line, known);
+                return self.machine().cores[self.core].timing.load_hit(word, known);
             }
         }
         self.machine().prefetch(self.core, line);
         // While the core waited for its turn, its first level may have gained the line.
         let waited = self.turn_with_room(line, false, Stall::LoadMiss);
         if waited && self.machine().below.caches.hit(self.core, line) {
-            return self.machine().cores[self.core].timing.load_hit(line, known);
+            return self.machine().cores[self.core].timing.load_hit(word, known);
         }
         self.machine().load_miss(self.core, line, known)
     }
@@ -404,9 +406,9 @@ impl<D: Design> Cpu for OnCore<'_, D> {
 
     #[inline]
     fn load(&mut self, at: Ptr) -> (u64, Cycle) {
-        let line = Line::of(at.address);
-        let done = self.load_line(line, at.known);
-        let value = self.machine().below.view.word(Word::of(at.address));
+        let word = Word::of(at.address);
+        let done = self.load_word(word, at.known);
+        let value = self.machine().below.view.word(word);
         match self.machine().loaded(self.core, at, done) {
             Progress::Done(at) => {
                 if at > done {

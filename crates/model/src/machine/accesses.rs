@@ -63,11 +63,11 @@ impl<D: Design> Machine<D> {
     /// Makes a load that affects no other core, and returns when its value is there; none if the
     /// core may not lead or its first level lacks the line.
     #[inline]
-    pub(crate) fn load_near(&mut self, id: CoreId, line: Line, known: Cycle) -> Option<Cycle> {
-        if !self.may_lead(id) || !self.below.caches.hit(id, line) {
+    pub(crate) fn load_near(&mut self, id: CoreId, word: Word, known: Cycle) -> Option<Cycle> {
+        if !self.may_lead(id) || !self.below.caches.hit(id, word.line()) {
             return None;
         }
-        Some(self.cores[id].timing.load_hit(line, known))
+        Some(self.cores[id].timing.load_hit(word, known))
     }
 
     /// Prefetches, on the host, what an access will look at if it goes as far as memory, while
@@ -97,14 +97,15 @@ impl<D: Design> Machine<D> {
 
     /// Fetches the line of a store that the core's first level does not have, or may not write.
     #[inline(never)]
-    fn store_miss(&mut self, id: CoreId, line: Line, known: Cycle) {
+    fn store_miss(&mut self, id: CoreId, (word, mask): (Word, u64), known: Cycle) {
+        let line = word.line();
         // A core that had to wait for its turn has prefetched before, and the host has the lines by
         // now.
         self.prefetch(id, line);
         let (place, start) = self.cores[id].timing.miss_start(line, known);
         let asked = self.cores[id].timing.asks(start);
         let done = self.fetch_from(id, line, true, asked);
-        self.cores[id].timing.store_miss(place, line, start, asked, done);
+        self.cores[id].timing.store_miss(place, (word, mask), start, asked, done);
     }
 
     /// Tells the design of a load that has its value at `done`, and returns its answer.
@@ -144,15 +145,15 @@ impl<D: Design> Machine<D> {
             self.cut_before_store(id, line);
         }
         self.send_combined_line(id, line);
+        let word = Word::of(at.address);
         if self.below.caches.hit_to_write(id, line) {
-            self.cores[id].timing.store_hit(line);
+            self.cores[id].timing.store_hit(word, mask);
         } else {
-            self.store_miss(id, line, known);
+            self.store_miss(id, (word, mask), known);
         }
         if self.walks {
             self.cores[id].timing.delay_store(known);
         }
-        let word = Word::of(at.address);
         let (old, new) = self.below.view.merge_word(word, value, mask);
         let core = &self.cores[id];
         let now = core.timing.clock();
