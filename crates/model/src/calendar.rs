@@ -29,6 +29,22 @@ impl Calendar {
         self.last
     }
 
+    /// Returns the start of the first free interval of `duration` cycles at or after `at`.
+    #[inline]
+    pub fn fits_from(&self, at: u64, duration: u64) -> u64 {
+        if at >= self.last.0 {
+            return at.max(self.last.1);
+        }
+        let mut start = at;
+        for &(from, until) in self.before.iter().chain([&self.last]) {
+            if start + duration <= from {
+                break;
+            }
+            start = start.max(until);
+        }
+        start
+    }
+
     /// Takes the first free interval of `duration` cycles at or after `at` and returns its start.
     /// Intervals before `now` are forgotten, since no later request asks for them.
     #[inline]

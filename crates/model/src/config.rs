@@ -243,8 +243,8 @@ config! {
         count "count" [], Unit::Count, 1, 1..=16, "ours: one, where a source has no more";
         /// Consecutive bytes that belong to the same controller.
         interleave "intlv_size" ["interleave"], Unit::Bytes, 4 * KIB, 64..=GIB, "ours: a page";
-        /// The order in which waiting writes are served. Reads are served in the order in which
-        /// they come, as banks and the bus are free.
+        /// The order in which waiting requests are served: as they come, or those first for which
+        /// the device is ready.
         policy: Scheduling "mem_sched_policy" [], Unit::Choice(Scheduling::NAMES),
             Scheduling::FrFcfs, Scheduling::LIMITS, "gem5: frfcfs";
         /// Reads that may be outstanding at a controller.

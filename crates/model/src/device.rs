@@ -6,6 +6,7 @@ use crate::image::apply_masked;
 use crate::meters::{Class, Meters};
 use crate::units::{LINE_BYTES, Line, LineData, Word};
 
+mod bank;
 mod banks;
 mod buffer;
 mod share;
@@ -51,7 +52,8 @@ impl Dram {
     pub fn write(&mut self, at: u64, line: Line, now: u64) -> u64 {
         let burst = self.banks.transfer(at, true, now);
         let Timing { hit_takes, miss_takes, .. } = self.banks.timing;
-        let duration = if self.banks.is_open(line.address()) { hit_takes } else { miss_takes };
+        let duration =
+            if self.banks.is_open(burst, line.address()) { hit_takes } else { miss_takes };
         self.banks.program(burst, line.address(), duration, now).1
     }
 }
@@ -343,7 +345,7 @@ impl Pm {
         self.meters.media_fill_reads += u64::from(partial);
         let is_read = partial || self.encoder != Encoder::None;
         let first = held[0].line;
-        let opens = !self.banks.is_open(first.address());
+        let opens = !self.banks.is_open(at, first.address());
         let mut duration = match (is_read, opens) {
             (false, _) => 0,
             (true, true) => self.banks.timing.miss,

@@ -1,7 +1,8 @@
 //! Banks with row buffers behind one bus, and how addresses are spread over them.
 
 use crate::calendar::Calendar;
-use crate::config::Config;
+use crate::config::{Config, Scheduling};
+use crate::device::bank::Bank;
 use crate::device::share::Share;
 use crate::recorder::{Part, Record, Recorder};
 use crate::units::{Divisor, Line};
@@ -23,14 +24,6 @@ pub(crate) struct Timing {
     pub turn_to_read: u64,
     pub turn_to_write: u64,
     pub buffer: u64,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Bank {
-    calendar: Calendar,
-    open: Option<u64>,
-    /// When the last write to the bank's cells begins.
-    begins: u64,
 }
 
 /// A bank's read or write, as recorded.
@@ -69,6 +62,8 @@ pub(crate) struct Banks {
     count: Divisor,
     pieces: Divisor,
     share: Share,
+    /// Whether reads are served as rows are open, and not only in the order in which they come.
+    reordered: bool,
     banks: Vec<Bank>,
     /// A copy of each bank's latest busy interval. They lie close together, because the search for
     /// an idle bank looks at many.
@@ -94,6 +89,7 @@ impl Banks {
             count: Divisor::new(banks),
             pieces: Divisor::new((row_bytes / piece).max(1)),
             share: Share::new(config),
+            reordered: config.controller.policy == Scheduling::FrFcfs,
             banks: vec![Bank::default(); banks as usize],
             latest: vec![(0, 0); banks as usize],
             bus: Calendar::default(),
@@ -115,13 +111,11 @@ impl Banks {
     /// Reads a line.
     pub fn read(&mut self, at: u64, address: u64, now: u64) -> Read {
         let (place, row) = self.place(address);
-        let bank = &mut self.banks[place];
-        let opens = bank.open != Some(row);
         let Timing { hit, miss, hit_takes, miss_takes, .. } = self.timing;
+        let bank = &mut self.banks[place];
+        let (start, opens) = bank.read(at, row, (hit_takes, miss_takes), self.reordered, now);
         let (answers, takes) = if opens { (miss, miss_takes) } else { (hit, hit_takes) };
-        let start = bank.calendar.reserve(at, takes, now);
-        self.latest[place] = bank.calendar.latest();
-        bank.open = Some(row);
+        self.latest[place] = bank.latest();
         self.counts.busy[place] += takes;
         self.counts.reads += 1;
         self.counts.row_hits += u64::from(!opens);
@@ -150,20 +144,18 @@ impl Banks {
         self.bus.reserve(at, duration, now) + duration
     }
 
-    /// Whether the row of an address is open.
-    pub fn is_open(&self, address: u64) -> bool {
+    /// Whether the row of an address is open when its bank is first idle from `at` on.
+    pub fn is_open(&self, at: u64, address: u64) -> bool {
         let (place, row) = self.place(address);
-        self.banks[place].open == Some(row)
+        self.banks[place].is_open(row, self.free_from(place as u32, at))
     }
 
     /// Takes a bank for a write to the cells; returns the write's start and end.
     pub fn program(&mut self, at: u64, address: u64, duration: u64, now: u64) -> (u64, u64) {
         let (place, row) = self.place(address);
         let bank = &mut self.banks[place];
-        bank.open = Some(row);
-        let (start, end) = bank.calendar.reserve_in_parts(at, duration, now);
-        self.latest[place] = bank.calendar.latest();
-        bank.begins = start;
+        let (start, end) = bank.program(at, row, duration, now);
+        self.latest[place] = bank.latest();
         self.counts.busy[place] += duration;
         self.used(start, end, place, true, address);
         (start, end)
@@ -193,7 +185,7 @@ impl Banks {
 
     /// Returns when a bank begins with the last write that it was given.
     pub fn begins(&self, bank: u32) -> u64 {
-        self.banks[bank as usize].begins
+        self.banks[bank as usize].programs_from
     }
 
     /// Returns the first time at or after `at` at which a bank is idle.
@@ -202,7 +194,7 @@ impl Banks {
         let (from, until) = self.latest[bank as usize];
         match at >= from {
             true => at.max(until),
-            false => self.banks[bank as usize].calendar.free_from(at),
+            false => self.banks[bank as usize].free_from(at),
         }
     }
 }
@@ -325,8 +317,8 @@ mod tests {
             }
             for (bank, at) in (0..4).flat_map(|bank| [0, 90, 700].map(|ahead| (bank, now + ahead)))
             {
-                let calendar = &banks.banks[bank as usize].calendar;
-                assert_eq!(banks.free_from(bank, at), calendar.free_from(at), "turn {turn}");
+                let expected = banks.banks[bank as usize].free_from(at);
+                assert_eq!(banks.free_from(bank, at), expected, "turn {turn}");
             }
         }
     }

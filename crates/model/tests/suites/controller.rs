@@ -159,6 +159,19 @@ fn a_read_takes_from_its_request_to_its_answer() {
     assert_eq!((usage.pm.reads, usage.pm.row_hits, usage.dram.reads), (2, 1, 1));
 }
 
+/// The bench has one bank, whose rows have four lines.
+#[test]
+fn a_read_of_a_row_that_another_opens_comes_first_unless_reads_are_served_as_they_come() {
+    for (policy, answers) in [(Scheduling::Fcfs, [14, 24, 34]), (Scheduling::FrFcfs, [14, 24, 16])]
+    {
+        let mut bench = bench(|config| config.controller.policy = policy);
+        let lines = [0, 100, 1].map(Line);
+        assert_eq!(lines.map(|line| bench.memory.read(Cycle(0), line).0), answers);
+        let row_hits = bench.memory.usage(Cycle(100)).pm.row_hits;
+        assert_eq!(row_hits, u64::from(policy == Scheduling::FrFcfs));
+    }
+}
+
 #[test]
 fn a_write_that_would_join_another_waits_behind_those_that_wait() {
     let mut bench = bench(|config| {
