@@ -330,6 +330,7 @@ def run(text: str, control: Control) -> str:
                 "media_lines": int(txs * (2 - factor)),
                 "media_bits": txs * 611,
                 "by_class": _by_class(spec, txs),
+                "bits_by_class": {"data": txs * 400, "log": txs * 211, "metadata": 0},
             },
             "pm_reads": txs * 2,
             **fake_usage.of(spec, txs),
@@ -342,6 +343,7 @@ def run(text: str, control: Control) -> str:
                 **{"words_avg": 9.7, "words_max": 40, "stores_avg": 11.25},
             },
             "energy_uj": 41.5,
+            "energy_by_uj": {"read": 31.5, "set": 6.0, "reset": 4.0},
             "design_counters": {"logs_generated": txs * 7, "logs_ignored": 0},
             "host": {
                 "seconds": 1.9,

@@ -218,6 +218,8 @@ def test_a_run_adds_up_and_repeats_itself(workload: str) -> None:
     assert sum(first["stalls"].values()) == first["cycles"] * first["cores"]
     writes = first["pm_writes"]
     assert sum(writes["by_class"].values()) == writes["wpq_bytes"]
+    assert sum(writes["bits_by_class"].values()) == writes["media_bits"]
+    assert sum(first["energy_by_uj"].values()) == pytest.approx(first["energy_uj"])
     for row in (first, second):
         assert row.pop("host")["mem_ops"] > 0
     assert json.dumps(first) == json.dumps(second)

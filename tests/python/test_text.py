@@ -342,7 +342,7 @@ def test_an_energy_has_the_unit_that_fits(fake: ModuleType) -> None:
     }
     for microjoules, told in said.items():
         run.data["energy_uj"] = microjoules
-        assert f"\nenergy      {told}\n" in run_text.run(run, 80)
+        assert f"\nenergy      {told}; read 75.9 | set" in run_text.run(run, 80)
     run.data["energy_uj"] = 0.0
     assert "energy" not in run_text.run(run, 80)
 

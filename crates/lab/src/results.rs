@@ -60,6 +60,7 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
     // An aborted transaction is no work done.
     let committed = transactions.ended - transactions.aborted;
     let card = &resolved.design.card;
+    let energy = &report.meters.energy;
     let mut row = json!({
         "design": card.name,
         "workload": resolved.workload_name,
@@ -86,7 +87,12 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
         "dram_banks": usage::banks(&report.usage.dram, report),
         "stalls": stalls(&report.cores),
         "write_set": write_set(&transactions.write_sets),
-        "energy_uj": report.meters.energy_fj as f64 / 1e9,
+        "energy_uj": microjoules(energy.total()),
+        "energy_by_uj": {
+            "read": microjoules(energy.read),
+            "set": microjoules(energy.set),
+            "reset": microjoules(energy.reset),
+        },
         "design_counters": counters(&report.counters),
         "notes": notes(resolved, report),
         "cancelled": report.cancelled,
@@ -158,20 +164,25 @@ fn ratio(numerator: f64, denominator: f64) -> f64 {
     if denominator > 0.0 { numerator / denominator } else { 0.0 }
 }
 
+fn microjoules(femtojoules: u128) -> f64 {
+    femtojoules as f64 / 1e9
+}
+
 fn writes(meters: &Meters) -> Value {
-    let by_class: Map<String, Value> = Class::ALL
-        .iter()
-        .map(|&(class, name)| (name.into(), meters.wpq_bytes[class as usize].into()))
-        .collect();
+    let by_class = |counts: &[u64]| -> Map<String, Value> {
+        let counted = Class::ALL.iter().map(|&(class, name)| (name, counts[class as usize]));
+        counted.map(|(name, count)| (name.into(), count.into())).collect()
+    };
     json!({
         "wpq_bytes": meters.wpq_bytes_total(),
         "wpq_writes": meters.wpq_writes,
         "wpq_merged": meters.wpq_merged,
         "media_lines": meters.media_lines,
-        "media_bits": meters.media_bits,
+        "media_bits": meters.media_bits_total(),
         "media_fill_reads": meters.media_fill_reads,
         "wear_max": meters.wear_max,
-        "by_class": by_class,
+        "by_class": by_class(&meters.wpq_bytes),
+        "bits_by_class": by_class(&meters.media_bits),
     })
 }
 
@@ -228,7 +239,7 @@ fn peak_rss_mb() -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use model::meters::Meters;
+    use model::meters::{CellEnergy, Meters};
     use model::report::{Accesses, latencies};
     use model::script::Script;
     use model::usage::{BankUse, Times, Usage};
@@ -292,11 +303,11 @@ mod tests {
                 wpq_writes: 229,
                 wpq_merged: 233,
                 media_lines: 239,
-                media_bits: 241,
+                media_bits: [541, 547, 557, 563, 569, 571, 577, 587, 593],
                 media_fill_reads: 251,
                 reads: 257,
                 reads_forwarded: 263,
-                energy_fj: 269_000_000,
+                energy: CellEnergy { read: 269_000_000, set: 599_000_000, reset: 601_000_000 },
                 wear_max: 271,
             },
             usage: usage(),
@@ -351,7 +362,7 @@ mod tests {
                 "wpq_writes": 229,
                 "wpq_merged": 233,
                 "media_lines": 239,
-                "media_bits": 241,
+                "media_bits": 541 + 547 + 557 + 563 + 569 + 571 + 577 + 587 + 593,
                 "media_fill_reads": 251,
                 "wear_max": 271,
                 "by_class": {
@@ -364,6 +375,17 @@ mod tests {
                     "checkpoint": 211,
                     "garbage_collection": 223,
                     "copy_on_write": 227,
+                },
+                "bits_by_class": {
+                    "data": 541,
+                    "log": 547,
+                    "metadata": 557,
+                    "commit": 563,
+                    "home_write_back": 569,
+                    "consolidation": 571,
+                    "checkpoint": 577,
+                    "garbage_collection": 587,
+                    "copy_on_write": 593,
                 },
             },
             "pm_reads": 257,
@@ -386,7 +408,8 @@ mod tests {
                 "words_max": 278,
                 "stores_avg": 281.0 / 101.0,
             },
-            "energy_uj": 0.269,
+            "energy_uj": 1.469,
+            "energy_by_uj": { "read": 0.269, "set": 0.599, "reset": 0.601 },
             "design_counters": { "merged": 367, "overflows": 373 },
             "cancelled": true,
             "migrations": 127,

@@ -312,6 +312,7 @@ impl<E: Copy> Controller<E> {
             let queued = self.slots[slot].write.as_mut().expect("a queued slot is full");
             apply_masked(&mut queued.data, &write.data, write.mask);
             queued.mask |= write.mask;
+            queued.class = write.class;
             return slot;
         }
         let slot = self.free.pop().expect("the caller saw room");

@@ -174,7 +174,7 @@ impl Pm {
         }
         let read = self.banks.read(at, line.address(), now);
         if read.opens {
-            self.meters.energy_fj += u128::from(self.banks.row_bytes * 8 * self.energy_read);
+            self.meters.energy.read += u128::from(self.banks.row_bytes * 8 * self.energy_read);
         }
         read
     }
@@ -267,10 +267,10 @@ impl Pm {
         behind: Behind<'_>,
         now: u64,
     ) -> Taken {
-        let &Write { line, ref data, mask, .. } = write;
+        let &Write { line, ref data, mask, class } = write;
         let arrived = self.banks.transfer_in_order(at, now);
         if self.buffer.capacity == 0 {
-            let held = Held { line, mask, data: *data, before: *before };
+            let held = Held { line, mask, data: *data, before: *before, class };
             let programmed = self.program(arrived, &[held], behind.cells, now);
             return Taken { free: programmed.1, next: arrived, programmed: Some(programmed) };
         }
@@ -331,7 +331,7 @@ impl Pm {
         now: u64,
     ) -> (u64, u64) {
         let partial = held.iter().any(|held| held.mask != u64::MAX);
-        let bits = self.meters.media_bits;
+        let bits = self.meters.media_bits_total();
         for held in held {
             if held.mask != 0 {
                 self.program_line(held);
@@ -355,9 +355,9 @@ impl Pm {
         let row = self.banks.row_bytes;
         // A row is read to be opened, unless all of it is written.
         if opens && (is_read || bytes < row) {
-            self.meters.energy_fj += u128::from(row * 8 * self.energy_read);
+            self.meters.energy.read += u128::from(row * 8 * self.energy_read);
         }
-        if self.meters.media_bits > bits {
+        if self.meters.media_bits_total() > bits {
             duration += self.banks.timing.write;
             self.meters.media_lines += 1;
             let line = Word(self.buffer.number_of(first));
@@ -384,8 +384,9 @@ impl Pm {
                 total(words_of(mask).map(word).map(|words| flip_n_write(words, self.flip_bits)))
             }
         };
-        self.meters.media_bits += set + reset;
-        self.meters.energy_fj += u128::from(set * self.energy_set + reset * self.energy_reset);
+        self.meters.media_bits[held.class as usize] += set + reset;
+        self.meters.energy.set += u128::from(set * self.energy_set);
+        self.meters.energy.reset += u128::from(reset * self.energy_reset);
         #[cfg(test)]
         self.check_cells(held, after);
     }

@@ -56,40 +56,66 @@ pub struct Meters {
     pub wpq_merged: u64,
     /// Lines of the on-DIMM buffer (or cache lines, without one) whose cells were written.
     pub media_lines: u64,
-    /// Bits programmed in the cells.
-    pub media_bits: u64,
+    /// Bits programmed in the cells, by the [`Class`] of the last write that joined their cache
+    /// line.
+    pub media_bits: [u64; 9],
     /// Reads of the cells that a partial write made necessary.
     pub media_fill_reads: u64,
     /// Lines that were read, by the caches and by designs.
     pub reads: u64,
     /// Reads that the write-pending queue answered.
     pub reads_forwarded: u64,
-    /// Energy of the cells, in femtojoules.
-    pub energy_fj: u128,
+    /// What the cells took.
+    pub energy: CellEnergy,
     /// Writes, since power was applied, of the line of cells that was written most often.
     pub wear_max: u64,
+}
+
+/// Energy of cells, in femtojoules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellEnergy {
+    /// For reading rows.
+    pub read: u128,
+    /// For bits that were set.
+    pub set: u128,
+    /// For bits that were reset.
+    pub reset: u128,
+}
+
+impl CellEnergy {
+    /// The sum of all.
+    pub fn total(&self) -> u128 {
+        self.read + self.set + self.reset
+    }
 }
 
 impl Meters {
     /// Adds what another memory counted.
     pub fn add(&mut self, other: &Meters) {
-        for (mine, theirs) in self.wpq_bytes.iter_mut().zip(other.wpq_bytes) {
+        let own = self.wpq_bytes.iter_mut().chain(&mut self.media_bits);
+        for (mine, theirs) in own.zip(other.wpq_bytes.iter().chain(&other.media_bits)) {
             *mine += theirs;
         }
         self.wpq_writes += other.wpq_writes;
         self.wpq_merged += other.wpq_merged;
         self.media_lines += other.media_lines;
-        self.media_bits += other.media_bits;
         self.media_fill_reads += other.media_fill_reads;
         self.reads += other.reads;
         self.reads_forwarded += other.reads_forwarded;
-        self.energy_fj += other.energy_fj;
+        self.energy.read += other.energy.read;
+        self.energy.set += other.energy.set;
+        self.energy.reset += other.energy.reset;
         self.wear_max = self.wear_max.max(other.wear_max);
     }
 
     /// Bytes accepted into the write-pending queue.
     pub fn wpq_bytes_total(&self) -> u64 {
         self.wpq_bytes.iter().sum()
+    }
+
+    /// Bits programmed in the cells.
+    pub fn media_bits_total(&self) -> u64 {
+        self.media_bits.iter().sum()
     }
 }
 
@@ -142,11 +168,15 @@ mod tests {
             wpq_writes: 13 * factor,
             wpq_merged: 17 * factor,
             media_lines: 19 * factor,
-            media_bits: 23 * factor,
+            media_bits: std::array::from_fn(|class| (class as u64 + 23) * factor),
             media_fill_reads: 29 * factor,
             reads: 31 * factor,
             reads_forwarded: 37 * factor,
-            energy_fj: u128::from(41 * factor),
+            energy: CellEnergy {
+                read: u128::from(41 * factor),
+                set: u128::from(43 * factor),
+                reset: u128::from(47 * factor),
+            },
             wear_max,
         };
         for (own, other) in [(3, 5), (5, 3)] {
@@ -154,6 +184,8 @@ mod tests {
             sum.add(&meters(10, other));
             assert_eq!(sum, meters(11, 5));
         }
-        assert_eq!(meters(1, 0).wpq_bytes_total(), 2 + 3 + 4 + 5 + 6 + 7 + 8 + 9 + 10);
+        assert_eq!(meters(1, 0).wpq_bytes_total(), (2..11).sum());
+        assert_eq!(meters(1, 0).media_bits_total(), (23..32).sum());
+        assert_eq!(meters(1, 0).energy.total(), 41 + 43 + 47);
     }
 }

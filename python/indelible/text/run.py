@@ -56,10 +56,7 @@ def run(answer: Run, width: int | None = None) -> str:
         told = [q for q in QUANTILES if is_told(q, count)]
         each = "  ".join(f"p{100 * q:g} {_quantile(steps, q):,}" for q in told)
         say("latencies", each or BLANK)
-    shares = percentages(row["stalls"])
-    ranked = sorted(shares, key=lambda name: -shares[name])
-    stack = " | ".join(f"{_spaced(n)} {shares[n]:.1f}" for n in ranked if shares[n] >= 0.05)
-    say("core time", f"{stack or BLANK} %")
+    say("core time", _shares(row["stalls"]))
     if accesses := usage_text.caches(row):
         say("caches", accesses)
     if ordered := usage_text.ordering(row, count):
@@ -83,7 +80,7 @@ def run(answer: Run, width: int | None = None) -> str:
     # Cells that were neither read nor written took no energy.
     if energy := row["energy_uj"] / 1e6:
         each = f", {joules(energy / count)}/tx" if count else ""
-        say("energy", joules(energy) + each)
+        say("energy", f"{joules(energy)}{each}; {_shares(row['energy_by_uj'])}")
     counted = {name: count for name, count in row["design_counters"].items() if count}
     if counted:
         say("design", "  ".join(f"{_spaced(name)} {n:,}" for name, n in counted.items()))
@@ -132,6 +129,14 @@ def _crash_command(answer: Run) -> str:
     return line("crash", asked, read, ["--check", "COMMAND"] if is_unsaid else [])
 
 
+def _shares(parts: Mapping[str, float]) -> str:
+    """Return the parts of a sum in percent, the largest first."""
+    shares = percentages(parts)
+    ranked = sorted(shares, key=lambda name: -shares[name])
+    stack = " | ".join(f"{_spaced(n)} {shares[n]:.1f}" for n in ranked if shares[n] >= 0.05)
+    return f"{stack or BLANK} %"
+
+
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
@@ -152,10 +157,20 @@ def _epochs(epochs: Mapping[str, Any]) -> str:
 
 def _writes(writes: Mapping[str, Any], count: float) -> str:
     total = f"{_per(writes['wpq_bytes'], count)} B/tx accepted"
-    classes = writes["by_class"].items()
-    parts = " + ".join(f"{_spaced(name)} {_per(own, count)}" for name, own in classes if own)
     media = (
         f"{_per(writes['media_lines'], count)} lines/tx and"
         f" {_per(writes['media_bits'], count)} bits/tx written to the media"
     )
-    return f"{total}{f' = {parts}' if parts else ''}; {media}"
+    accepted, programmed = _parts(writes["by_class"], count), _parts(writes["bits_by_class"], count)
+    return f"{total}{accepted}; {media}{programmed}"
+
+
+def _parts(parts: Mapping[str, float], count: float) -> str:
+    """Return what a sum consists of, but for what is less than a thousandth of it.
+
+    Each part is for one of `count` transactions.
+    """
+    least = sum(parts.values()) / 1000
+    named = ((_spaced(name), own) for name, own in parts.items() if own and own >= least)
+    told = " + ".join(f"{name} {_per(own, count)}" for name, own in named)
+    return f" = {told}" if told else ""

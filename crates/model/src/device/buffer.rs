@@ -3,6 +3,7 @@
 use crate::device::Write;
 use crate::device::share::Share;
 use crate::image::apply_masked;
+use crate::meters::Class;
 use crate::sieve::Sieve;
 use crate::units::{Divisor, LINE_BYTES, Line, LineData};
 
@@ -46,6 +47,8 @@ pub(super) struct Held {
     pub data: LineData,
     /// What the cells hold, which is known once a byte was written.
     pub before: LineData,
+    /// Why the last of these bytes were written.
+    pub class: Class,
 }
 
 impl Buffer {
@@ -173,7 +176,8 @@ impl Buffer {
             }
             None => {
                 let zeros = [0; LINE_BYTES as usize];
-                let none = Held { line: first, mask: 0, data: zeros, before: zeros };
+                let none =
+                    Held { line: first, mask: 0, data: zeros, before: zeros, class: Class::Data };
                 self.held.push(vec![none; self.span.value() as usize]);
                 self.firsts.push(first);
                 self.order.insert(0, Slot { place: 0, bank });
@@ -212,5 +216,6 @@ impl Buffer {
         }
         apply_masked(&mut held.data, &write.data, write.mask);
         held.mask |= write.mask;
+        held.class = write.class;
     }
 }

@@ -57,7 +57,7 @@ fn cells_are_read_when_a_row_is_opened_and_not_when_it_is_open() {
     for (line, rows) in [(0, 1), (1, 1), (0, 1), (1 << 10, 2)] {
         pm.read(0, Line(line), 0);
         assert_eq!(
-            pm.meters.energy_fj,
+            pm.meters.energy.total(),
             u128::from(rows * pm.banks.row_bytes * 8 * 3),
             "line {line}"
         );
@@ -75,7 +75,7 @@ fn a_short_row_is_opened_in_the_length_of_a_line_of_the_buffer() {
         });
         pm.read(0, Line(0), 0);
         pm.read(0, Line(3), 0);
-        assert_eq!(pm.meters.energy_fj, 256 * 8 * 3, "rows of {row} bytes");
+        assert_eq!(pm.meters.energy.total(), 256 * 8 * 3, "rows of {row} bytes");
     }
 }
 
@@ -97,7 +97,7 @@ fn a_row_that_a_write_opens_is_read_unless_all_of_it_is_written() {
         pm.read(0, Line(lines - 1), 0);
         let row = pm.banks.row_bytes * 8 * 3;
         assert_eq!(
-            pm.meters.energy_fj,
+            pm.meters.energy.total(),
             u128::from(rows * row),
             "encoder {encoder:?}, {lines} lines"
         );
@@ -131,9 +131,9 @@ fn a_bit_that_is_set_costs_another_energy_than_one_that_is_reset() {
         (pm.buffer, pm.encoder, pm.e_read, pm.e_set, pm.e_reset) = (0, Encoder::Dcw, 0, 3, 5);
     });
     write(&mut pm, 0, 0, 0b0111, u64::MAX);
-    assert_eq!(pm.meters.energy_fj, 64 * 3 * 3);
+    assert_eq!(pm.meters.energy.total(), 64 * 3 * 3);
     write(&mut pm, 0, 0, 0b1100, u64::MAX);
-    assert_eq!(pm.meters.energy_fj, 64 * 3 * 3 + 64 * (3 + 2 * 5));
+    assert_eq!(pm.meters.energy.total(), 64 * 3 * 3 + 64 * (3 + 2 * 5));
 }
 
 #[test]
@@ -181,11 +181,11 @@ fn the_first_write_that_is_ready_is_the_first_that_joins_the_buffer() {
 fn bits_that_do_not_change_are_not_written_under_dcw() {
     let mut pm = pm(|config| config.pm.buffer = 0);
     write(&mut pm, 0, 0, 3, u64::MAX);
-    assert_eq!(pm.meters.media_bits, 128);
+    assert_eq!(pm.meters.media_bits_total(), 128);
     write(&mut pm, 0, 0, 3, u64::MAX);
-    assert_eq!((pm.meters.media_bits, pm.meters.media_lines), (128, 1));
+    assert_eq!((pm.meters.media_bits_total(), pm.meters.media_lines), (128, 1));
     write(&mut pm, 0, 0, 2, 0xff);
-    assert_eq!(pm.meters.media_bits, 136);
+    assert_eq!(pm.meters.media_bits_total(), 136);
 }
 
 /// Everything that was durable under ADR ends in the cells, whichever of it is programmed when.
@@ -246,9 +246,9 @@ fn a_bank_writes_one_line_at_a_time() {
 fn a_write_to_an_open_row_finds_there_what_it_is_compared_with() {
     let mut pm = pm(|config| config.pm.buffer = 0);
     let mut took = |at, line| {
-        let before = pm.meters.energy_fj;
+        let before = pm.meters.energy.total();
         let end = write(&mut pm, at, line, 1, u64::MAX).free;
-        (end - at, pm.meters.energy_fj - before)
+        (end - at, pm.meters.energy.total() - before)
     };
     // Only the first write turns the bus.
     took(0, 4);
@@ -349,9 +349,9 @@ fn controllers_that_take_turns_by_less_than_a_buffer_line_fill_it_all_the_same()
             write(&mut pm, 0, line, 7, u64::MAX);
         }
         settle(&mut pm);
-        let Meters { media_lines, media_fill_reads, media_bits, .. } = pm.meters;
+        let Meters { media_lines, media_fill_reads, .. } = pm.meters;
         assert_eq!((media_lines, media_fill_reads), (4, 0), "{count} x {interleave} B");
-        assert_eq!(media_bits, 16 * 512);
+        assert_eq!(pm.meters.media_bits_total(), 16 * 512);
         // Each line's bytes are at the machine's address of the line.
         let own = (0..1 << 12).filter(|line| line * 64 / interleave % count == count - 1);
         assert!(own.take(16).all(|line| pm.cells[&Line(line)] == [7; 64]));

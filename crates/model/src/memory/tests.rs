@@ -244,7 +244,7 @@ impl Bench {
         }
         // Cells began as zeros, and a bit that is one now has changed an odd number of times.
         let ones = self.durable.values().flatten().map(|byte| u64::from(byte.count_ones()));
-        let (ones, bits) = (ones.sum::<u64>(), self.memory.meters().media_bits);
+        let (ones, bits) = (ones.sum::<u64>(), self.memory.meters().media_bits_total());
         assert!(!self.is_dcw || bits >= ones && (bits - ones).is_multiple_of(2));
     }
 }
