@@ -41,6 +41,7 @@ pub(crate) mod few;
 mod home;
 pub(crate) mod recovery;
 mod ring;
+pub(crate) mod speculation;
 #[cfg(test)]
 mod tests;
 pub(crate) mod window;
@@ -49,6 +50,7 @@ use engine::Engine;
 use entry::{Format, Place};
 use recovery::Layout;
 use ring::{Area, Grouping};
+use speculation::Speculates as _;
 use window::Commit;
 
 model::params! {
@@ -450,7 +452,7 @@ impl<S: Scheme> Design for Wal<S> {
 
     fn fence(&mut self, fence: &Fence, below: &mut Below<LocEvent>) -> Progress {
         match fence.kind {
-            FenceKind::Durable => self.engine.flush(fence, below),
+            FenceKind::Durable => self.engine.flush(fence, fence.drained + self.engine.walk, below),
             FenceKind::Flush(..) | FenceKind::Order => Progress::Done(fence.at),
         }
     }
@@ -489,7 +491,7 @@ impl<S: Scheme> Design for Wal<S> {
 
     fn leaves_behind(&self, line: Line) -> bool {
         let Some(state) = self.engine.lines.get(&line) else { return false };
-        let durable = self.engine.window.durable;
+        let durable = self.engine.transactions.window.durable;
         state.running.is_some() || state.ended.back().is_some_and(|&(place, _)| place >= durable)
     }
 
@@ -532,7 +534,7 @@ impl<S: Scheme> Design for Wal<S> {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.engine.counts.all(self.engine.how.sd > 1)
+        self.engine.counters()
     }
 }
 

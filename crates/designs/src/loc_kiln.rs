@@ -23,7 +23,7 @@ use model::design::{
 };
 use model::image::{Image, PowerLoss};
 use model::params::Both;
-use model::units::{Cycle, LINE_BYTES, Line};
+use model::units::{Cycle, LINE_BYTES, Line, PerCore};
 
 mod cells;
 mod lines;
@@ -31,9 +31,11 @@ mod transactions;
 
 use cells::Cells;
 use lines::LastLevel;
-use transactions::Transactions;
+use transactions::StoredLines;
 
 use crate::kiln::Written;
+use crate::loc::entry::{Entry, Place};
+use crate::loc::speculation::{Speculates as _, Transactions};
 use crate::loc::window::Commit;
 use crate::loc::{Bearer, CountingRules, LocParams, pinned};
 use crate::parts::{corners, overflow};
@@ -90,13 +92,15 @@ model::rules! {
 
 /// The design.
 pub struct LocKiln {
-    window: LocParams,
     params: LocKilnParams,
     rules: LocKilnRules,
-    counting: CountingRules,
-    commit: Commit,
     last: LastLevel,
+    running: PerCore<StoredLines>,
     transactions: Transactions,
+    /// The register: transactions before this one are retired.
+    retired: Place,
+    /// Entries without a line that have arrived, kept until their transactions are retired.
+    notes: Vec<(Place, Entry)>,
     /// Cycles from a core to the last level, and back.
     walk: u64,
     /// Cycles that a write of the last level, or of a register beside it, takes.
@@ -166,14 +170,16 @@ impl Design for LocKiln {
     fn new(setup: &Setup<'_, LocKiln>) -> LocKiln {
         let Setup { params: Both { first: window, second: params }, rules, shape } = setup;
         let times = shape.times;
+        let commit = Commit { record: false, pin: window.bearer == Bearer::Pin, entries: true };
+        let kind = (window.sd, window.drain, commit);
         LocKiln {
-            window: window.clone(),
             params: params.clone(),
             rules: rules.second.clone(),
-            counting: rules.first.clone(),
-            commit: Commit { record: false, pin: window.bearer == Bearer::Pin, entries: true },
             last: LastLevel::new(shape, params.overflow_lines),
-            transactions: Transactions::new(shape.cores),
+            running: PerCore::new(shape.cores, |_| StoredLines::default()),
+            transactions: Transactions::new(shape.cores, kind, rules.first.clone(), true),
+            retired: 0,
+            notes: Vec::new(),
             walk: times.l1 + times.l2 + times.llc,
             write: times.llc + params.llc_write,
             path: shape.path,
@@ -187,7 +193,7 @@ impl Design for LocKiln {
         if let Some(text) = self.misfit.take() {
             below.give_up(text);
         }
-        self.take_place(tx, below)
+        self.take_place(tx, tx.at, below)
     }
 
     fn store(&mut self, store: &Store, below: &mut Below<LocKilnEvent>) -> Progress {
@@ -199,7 +205,7 @@ impl Design for LocKiln {
 
     fn fence(&mut self, fence: &Fence, below: &mut Below<LocKilnEvent>) -> Progress {
         match fence.kind {
-            FenceKind::Durable => self.flush(fence, below),
+            FenceKind::Durable => self.flush(fence, fence.drained.max(fence.at), below),
             FenceKind::Flush(..) | FenceKind::Order => Progress::Done(fence.at),
         }
     }
@@ -275,7 +281,18 @@ impl Design for LocKiln {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.counts.list()
+        let shared = self.transactions.counts;
+        let counts = Counts {
+            transactions: shared.transactions,
+            coalesced: shared.coalesced,
+            drains: shared.drains,
+            closure_max: shared.closure_max,
+            durable_at_once_max: shared.durable_at_once_max,
+            window_full: shared.window_full,
+            overflow_crowded: shared.short,
+            ..self.counts
+        };
+        counts.list()
     }
 }
 

@@ -3,13 +3,14 @@
 
 use model::controller::Notify;
 use model::design::Below;
-use model::units::{CoreId, Cycle, LineData};
+use model::units::{Cycle, LineData};
 
 use super::LocEvent;
 use super::engine::Engine;
 use super::entry::{Entry, Place};
 use super::few::Few;
-use super::ring::Group;
+use super::ring::{Group, Ring};
+use super::speculation::{Speculates, Transactions};
 use super::window::{Composed, Transaction};
 
 /// A step that waits in the queue of the log.
@@ -35,39 +36,50 @@ impl Receipt {
     pub fn first_group(&self) -> Option<Group> {
         self.groups.front().copied()
     }
+
+    /// Whether all entries of the transaction are durable.
+    fn is_durable(&self, ring: &Ring) -> bool {
+        self.queued == 0 && self.groups.iter().all(|&group| ring.is_durable(group))
+    }
 }
 
-impl Engine {
-    /// Drains the transactions before `end`, and those that must be drained with them. Whatever of
-    /// theirs has not been issued leaves the last level from `ready` on, a block a cycle, but not
-    /// before the stores of its own transaction have come there: those of other cores may still
-    /// wait for their lines.
-    pub(super) fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocEvent>) {
-        let end = if self.counting.drain_closure { self.window.closure(end) } else { end };
-        if end <= self.window.drained {
-            return;
-        }
-        self.counts.drains += 1;
-        self.counts.closure_max = self.counts.closure_max.max(end - self.window.drained);
-        let mut entries = std::mem::take(&mut self.composed);
-        self.window.compose(end, self.how.commit, &self.counting, &mut entries);
+impl Speculates<LocEvent> for Engine {
+    fn transactions(&mut self) -> &mut Transactions {
+        &mut self.transactions
+    }
+
+    /// Whether all TxIDs that can be told apart are in use.
+    fn is_short(&self) -> bool {
+        let window = &self.transactions.window;
+        window.next() - window.first >= self.reach
+    }
+
+    fn may_begin(&self) -> bool {
+        !(self.rules.begin_in_reach && self.is_short())
+    }
+
+    /// Lets the entries leave the last level for the log, a block a cycle.
+    fn drain(&mut self, end: Place, ready: Cycle, below: &mut Below<LocEvent>) {
+        let Some(mut entries) = self.transactions.drain(end) else { return };
         if self.how.grouping.in_burst {
             // Entries without a block share one.
             entries.sort_by_key(|composed| composed.data.is_some());
         }
         let (mut turn, mut last) = (ready, ready);
         for Composed { by, entry, data } in entries.drain(..) {
-            let transaction = self.window.get(by);
+            let transaction = self.transactions.window.get(by);
             let (receipt, ready) = (transaction.receipt, turn.max(transaction.left + self.walk));
             turn += u64::from(data.is_some());
             last = last.max(ready);
             self.enqueue(receipt, entry, data, ready);
         }
-        self.composed = entries;
+        self.transactions.composed = entries;
         self.queue.push_back(Queued::Close { ready: last });
         self.pump(ready, below);
     }
+}
 
+impl Engine {
     pub(super) fn enqueue(
         &mut self,
         receipt: usize,
@@ -209,17 +221,18 @@ impl Engine {
         if !self.how.commit.record {
             return;
         }
-        for place in self.window.durable..self.window.drained {
-            let transaction = self.window.get(place);
+        let window = &mut self.transactions.window;
+        for place in window.durable..window.drained {
+            let transaction = window.get(place);
             let receipt = &self.receipts[transaction.receipt];
             let due = receipt.queued == 0
-                && (!self.rules.record_after_log || self.is_logged(transaction));
+                && (!self.rules.record_after_log || receipt.is_durable(&self.ring));
             if let Some(&group) = receipt.groups.back()
                 && due
                 && !transaction.recorded.0
             {
                 let write = self.ring.record(group, place);
-                self.window.get_mut(place).recorded.0 = true;
+                window.get_mut(place).recorded.0 = true;
                 self.under_way += 1;
                 // A record that may go before the log need not wait for news of it: it leaves at
                 // once.
@@ -237,55 +250,24 @@ impl Engine {
         below: &mut Below<LocEvent>,
     ) {
         self.under_way -= 1;
-        if place >= self.window.first {
-            self.window.get_mut(place).recorded.1 = true;
+        let window = &mut self.transactions.window;
+        if place >= window.first {
+            window.get_mut(place).recorded.1 = true;
             self.advance(at, below);
         }
         self.pump(at + self.path, below);
     }
 
-    fn is_logged(&self, transaction: &Transaction) -> bool {
-        let receipt = &self.receipts[transaction.receipt];
-        receipt.queued == 0 && receipt.groups.iter().all(|&group| self.ring.is_durable(group))
-    }
-
     fn is_written(&self, transaction: &Transaction) -> bool {
         let recorded = transaction.recorded.1 || !self.rules.acknowledge_after_record;
-        self.is_logged(transaction) && (recorded || !self.how.commit.record)
+        self.receipts[transaction.receipt].is_durable(&self.ring)
+            && (recorded || !self.how.commit.record)
     }
 
     /// Moves the end of the durable prefix, and tells the cores that wait for that.
     fn advance(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
-        let end = self.window.settled(|transaction| self.is_written(transaction), &self.counting);
-        if end <= self.window.durable {
-            return;
-        }
-        for place in self.window.durable..end {
-            let core = self.window.get(place).core;
-            self.cores[core].ended.one_is_durable(at + self.path, self.how.sd);
-        }
-        self.counts.durable_at_once_max =
-            self.counts.durable_at_once_max.max(end - self.window.durable);
-        self.window.durable = end;
-        for core in (0..self.cores.cores()).map(CoreId) {
-            self.tell(core, at + self.path, below);
-        }
-    }
-
-    /// Tells a core which of its transactions are durable, and wakes it if it waits for that.
-    pub(super) fn tell(&mut self, core: CoreId, at: Cycle, below: &mut Below<LocEvent>) {
-        let durable = self.window.durable;
-        let has_place = self.has_place(core);
-        let ended = &mut self.cores[core].ended;
-        let last = ended.forget_durable(durable, at);
-        if let Some(id) = last.filter(|_| self.asynchronous) {
-            below.durable(core, id, at);
-        }
-        if ended.goes_on(durable, has_place) {
-            below.wake(core, at);
-        } else if ended.waits_to_begin() && self.is_out_of_ids() {
-            // There were TxIDs when the core began to wait, and what it drained then is not enough.
-            self.drain(self.window.next(), at, below);
-        }
+        let Transactions { window, rules, .. } = &self.transactions;
+        let end = window.settled(|transaction| self.is_written(transaction), rules);
+        self.settle(end, at + self.path, below);
     }
 }

@@ -3,18 +3,18 @@
 
 use std::collections::VecDeque;
 
-use model::design::{Below, Fence, Progress, Shape, Store, Tx};
+use model::design::{Below, Progress, Shape, Store, Tx};
 use model::params::Both;
-use model::units::{CoreId, Cycle, Line, LineMap, PerCore};
+use model::units::{CoreId, Line, LineMap, PerCore};
 use slab::Slab;
 
 use super::drain::{Queued, Receipt};
-use super::ended::{Ended, Wait};
 use super::entry::{Format, Head, LINES_MAX, Running};
 use super::home::{LineState, Truncation};
 use super::ring::{Area, Ring};
-use super::window::{Composed, Issue, Transaction, Version, Window};
-use super::{CountingRules, Drain, How, LocEvent, LocRules, WalRules};
+use super::speculation::{Speculates as _, Transactions};
+use super::window::{Issue, Transaction, Version, Window};
+use super::{How, LocEvent, LocRules, WalRules};
 use crate::parts::raise::log_size;
 
 /// The fewest block groups of a log.
@@ -24,8 +24,6 @@ const GROUPS_MIN: u64 = 4;
 pub(super) struct Engine {
     pub(super) how: How,
     pub(super) rules: LocRules,
-    pub(super) counting: CountingRules,
-    pub(super) asynchronous: bool,
     pub(super) path: u64,
     /// Cycles from a first level to the way out of the last level.
     pub(super) walk: u64,
@@ -36,10 +34,8 @@ pub(super) struct Engine {
     /// Why the settings do not fit, if they do not.
     pub(super) misfit: Option<String>,
     pub(super) cores: PerCore<Core>,
-    pub(super) window: Window,
+    pub(super) transactions: Transactions,
     pub(super) ring: Ring,
-    /// The entries that a drain puts into the queue; empty in between.
-    pub(super) composed: Vec<Composed>,
     pub(super) queue: VecDeque<Queued>,
     /// Where the entries of each transaction are.
     pub(super) receipts: Slab<Receipt>,
@@ -60,7 +56,6 @@ pub(super) struct Core {
     pub(super) last: Option<Line>,
     /// How many transactions have stored so far.
     pub(super) number: u64,
-    pub(super) ended: Ended,
 }
 
 /// The transaction that runs on a core.
@@ -124,20 +119,19 @@ impl Engine {
         } else {
             None
         };
+        let kind = (how.sd, how.drain, how.commit);
+        let transactions = Transactions::new(shape.cores, kind, counting, asynchronous);
         Engine {
             how,
             rules,
-            counting,
-            asynchronous,
             path: shape.path,
             walk: shape.walk - shape.path,
             hop: shape.hop(),
             reach,
             misfit,
             cores: PerCore::new(shape.cores, |_| Core::default()),
-            window: Window::default(),
+            transactions,
             ring,
-            composed: Vec::new(),
             queue: VecDeque::new(),
             is_full: false,
             receipts: Slab::new(),
@@ -151,7 +145,7 @@ impl Engine {
     /// Begins where a head says that the log begins.
     pub(super) fn begin_at(&mut self, head: Head) {
         self.ring.begin_at(head);
-        self.window = Window::beginning_at(head.first);
+        self.transactions.window = Window::beginning_at(head.first);
     }
 
     /// The name under which a core's transaction writes to the log before it ends.
@@ -164,33 +158,7 @@ impl Engine {
         if let Some(text) = self.misfit.take() {
             below.give_up(text);
         }
-        if self.has_place(tx.core) {
-            return Progress::Done(self.cores[tx.core].ended.knows_place(tx.at, self.how.sd));
-        }
-        let end = match self.is_out_of_ids() {
-            true => {
-                self.counts.out_of_ids += 1;
-                self.window.next()
-            }
-            false => {
-                self.counts.window_full += 1;
-                self.cores[tx.core].ended.oldest_stored()
-            }
-        };
-        self.drain(end, tx.at + self.walk, below);
-        self.cores[tx.core].ended.wait(Wait::Begin);
-        Progress::Wait
-    }
-
-    /// Whether a core's window, and the TxIDs, have room for one more transaction.
-    pub(super) fn has_place(&self, core: CoreId) -> bool {
-        self.cores[core].ended.not_durable() < self.how.sd
-            && !(self.rules.begin_in_reach && self.is_out_of_ids())
-    }
-
-    /// Whether all TxIDs that can be told apart are in use.
-    pub(super) fn is_out_of_ids(&self) -> bool {
-        self.window.next() - self.window.first >= self.reach
+        self.take_place(tx, tx.at + self.walk, below)
     }
 
     pub(super) fn store(&mut self, store: &Store) {
@@ -211,8 +179,7 @@ impl Engine {
         self.cores[core].last = Some(line);
     }
 
-    /// TxEnd: gives the transaction its place, and makes its lines versions. Without speculation it
-    /// is acknowledged when it is durable.
+    /// TxEnd: gives the transaction its place, and makes its lines versions.
     pub(super) fn end(&mut self, tx: &Tx, below: &mut Below<LocEvent>) -> Progress {
         let core = tx.core;
         self.cores[core].last = None;
@@ -227,31 +194,13 @@ impl Engine {
             return Progress::Done(tx.at);
         }
         if stored {
-            self.counts.transactions += 1;
             self.become_versions(tx, &current, below);
             self.cores[core].number += 1;
         }
         // The next transaction takes over the list's memory, and nothing of its contents.
         current.lines.clear();
         self.cores[core].transaction.lines = current.lines;
-        // A transaction that stored nothing is as durable as what it loaded. Without speculation
-        // that is durable: the transaction that stored it kept its locks until then.
-        let until = if stored || self.how.sd > 1 { self.window.next() } else { 0 };
-        if stored || self.asynchronous {
-            self.cores[core].ended.push(tx.id, until, stored);
-        }
-        if self.how.sd > 1 {
-            self.drain_if_due(core, tx.stored + self.walk, below);
-            self.tell(core, tx.at, below);
-            return Progress::Done(tx.at);
-        }
-        if !stored {
-            self.tell(core, tx.at, below);
-            return Progress::Done(tx.at);
-        }
-        self.cores[core].ended.wait(Wait::Durable(until));
-        self.drain(until, tx.stored + self.walk, below);
-        Progress::Wait
+        self.finish(tx, stored, tx.stored + self.walk, below)
     }
 
     /// TxAbort: drops the transaction's versions, wherever they are. If the log has none of them
@@ -268,11 +217,10 @@ impl Engine {
         }
         let Some(receipt) = receipt.filter(|_| issued > 0) else { return Progress::Done(left) };
         let transaction = Transaction::aborted((core, tx.stored), receipt, &self.rules);
-        let until = self.window.push(transaction) + 1;
+        let until = self.transactions.window.push(transaction) + 1;
         self.counts.aborts_logged += 1;
-        let state = &mut self.cores[core];
-        state.ended.push(tx.id, until, true);
-        state.number += u64::from(self.rules.abandon_early);
+        self.transactions.ended[core].push(tx.id, until, true);
+        self.cores[core].number += u64::from(self.rules.abandon_early);
         if self.how.sd == 1 {
             // Without speculation every end drains at once. The core goes on, and its next one
             // waits.
@@ -289,7 +237,7 @@ impl Engine {
         let early = current.issued > 0 && self.rules.adopt_early;
         let early = early.then(|| self.running(tx.core));
         let transaction = Transaction::new((tx.core, tx.stored), early, current.issued, receipt);
-        let place = self.window.push(transaction);
+        let place = self.transactions.window.push(transaction);
         for &line in &current.lines {
             let state = self.lines.entry(line).or_default();
             state.old_left = false;
@@ -302,40 +250,9 @@ impl Engine {
             };
             let issue = if kept { Issue::Kept } else { Issue::Sent };
             let version = Version { line, data: below.line(line), state: issue };
-            let number = self.window.push_version(version);
-            if let Some(&before) = state.ended.back()
-                && self.window.absorb(place, before, self.how.commit, &self.counting)
-            {
-                self.counts.coalesced += 1;
-            }
-            state.ended.push_back((place, number));
+            self.transactions.add(place, version, &mut state.ended);
         }
         self.counts.id_wraps += u64::from(place > 0 && place.is_multiple_of(1 << self.how.id_bits));
-    }
-
-    /// Drains everything that has ended, if half of a core's window has ended and is not drained,
-    /// or if cores wait for TxIDs that this one may have held.
-    fn drain_if_due(&mut self, core: CoreId, ready: Cycle, below: &mut Below<LocEvent>) {
-        if self.is_out_of_ids() {
-            return self.drain(self.window.next(), ready, below);
-        }
-        if self.how.drain == Drain::Oldest {
-            return;
-        }
-        if self.cores[core].ended.stored_since(self.window.drained) >= self.how.sd / 2 {
-            self.drain(self.window.next(), ready, below);
-        }
-    }
-
-    /// TxFlush: drains everything that the core has ended, and lets the core wait for it.
-    pub(super) fn flush(&mut self, fence: &Fence, below: &mut Below<LocEvent>) -> Progress {
-        let ended = &self.cores[fence.core].ended;
-        let Some(until) = ended.newest() else {
-            return Progress::Done(fence.at.max(ended.told()));
-        };
-        self.drain(until, fence.drained + self.walk, below);
-        self.cores[fence.core].ended.wait(Wait::Durable(until));
-        Progress::Wait
     }
 }
 
@@ -343,11 +260,22 @@ impl Engine {
 /// with others.
 const SPECULATIVE: [&str; 3] = ["blocks_coalesced", "closure_max", "evicted_ended"];
 
-impl Counts {
+impl Engine {
     /// The counts by name, of what can happen.
-    pub(super) fn all(&self, speculative: bool) -> Vec<(&'static str, u64)> {
-        let mut counts = self.list();
-        counts.retain(|(name, _)| speculative || !SPECULATIVE.contains(name));
+    pub(super) fn counters(&self) -> Vec<(&'static str, u64)> {
+        let shared = self.transactions.counts;
+        let counts = Counts {
+            transactions: shared.transactions,
+            drains: shared.drains,
+            durable_at_once_max: shared.durable_at_once_max,
+            window_full: shared.window_full,
+            out_of_ids: shared.short,
+            coalesced: shared.coalesced,
+            closure_max: shared.closure_max,
+            ..self.counts
+        };
+        let mut counts = counts.list();
+        counts.retain(|(name, _)| self.how.sd > 1 || !SPECULATIVE.contains(name));
         counts
     }
 }

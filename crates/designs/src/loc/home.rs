@@ -13,6 +13,7 @@ use super::engine::Engine;
 use super::entry::{Entry, Place};
 use super::few::Few;
 use super::ring::Group;
+use super::speculation::Speculates as _;
 use super::window::{Issue, Number};
 
 /// A line that a running transaction stored to, or whose newest durable version memory does not
@@ -68,7 +69,7 @@ impl Engine {
         state.old_left = running.is_some();
         if running.is_none() {
             let Some(&(place, _)) = state.ended.back() else { return home };
-            if place < self.window.durable {
+            if place < self.transactions.window.durable {
                 state.homing = Some(place);
                 let notify = Notify::Design(LocEvent::Homed(line, place));
                 return Disposition::Home { at, notify };
@@ -95,22 +96,14 @@ impl Engine {
     /// got it. Returns whether there is anything.
     fn log_ended(&mut self, line: Line, at: Cycle) -> bool {
         let before = self.counts.evicted_ended;
-        while let Some((place, data)) = self.issue_oldest(line) {
+        while let Some(state) = self.lines.get(&line)
+            && let Some((place, data)) = self.transactions.issue_oldest(&state.ended)
+        {
             self.counts.evicted_ended += 1;
-            let receipt = self.window.get(place).receipt;
+            let receipt = self.transactions.window.get(place).receipt;
             self.enqueue(receipt, Entry::Block { line, by: place, count: 0 }, Some(data), at);
         }
         self.counts.evicted_ended > before
-    }
-
-    /// Issues the oldest version of a line that was kept until now. Returns its transaction and its
-    /// bytes, if there is one.
-    fn issue_oldest(&mut self, line: Line) -> Option<(Place, LineData)> {
-        let durable = self.window.durable;
-        let window = &mut self.window;
-        let ended = self.lines.get(&line)?.ended.iter();
-        let mut undurable = ended.filter(|(place, _)| *place >= durable);
-        undurable.find_map(|&(place, number)| Some((place, window.issue(place, number)?)))
     }
 
     /// Sends a line of a running transaction that leaves the caches to the log, without a TxCnt.
@@ -152,8 +145,9 @@ impl Engine {
                 && place <= version
             {
                 state.ended.pop_front();
-                if place >= self.window.first {
-                    self.window.get_mut(place).not_home -= 1;
+                let window = &mut self.transactions.window;
+                if place >= window.first {
+                    window.get_mut(place).not_home -= 1;
                 }
             }
             if state.ended.is_empty() && state.running.is_none() {
@@ -188,8 +182,9 @@ impl Engine {
         at: Cycle,
         below: &mut Below<LocEvent>,
     ) {
+        let window = &self.transactions.window;
         let used = self.ring.used();
-        let ids = self.window.next() - self.window.first;
+        let ids = window.next() - window.first;
         let share = self.how.truncate_perc;
         let pressed = full
             || 100 * used > share * self.ring.area.groups
@@ -197,22 +192,23 @@ impl Engine {
         if !pressed || self.truncation.is_some() {
             return;
         }
-        if self.window.drained < self.window.next() {
+        if window.drained < window.next() {
             // The drain comes back here.
-            return self.drain(self.window.next(), at, below);
+            return self.drain(window.next(), at, below);
         }
         let target = self.ring.first + (used / 2).max(1);
         let old = |place: &Place| {
-            2 * (place - self.window.first) < ids
+            2 * (place - window.first) < ids
                 || self.first_group(*place).is_some_and(|group| group < target)
         };
-        let last = (self.window.first..self.window.durable).rev().find(old);
-        self.truncate(last.map_or(self.window.first, |last| last + 1), at, below);
+        let last = (window.first..window.durable).rev().find(old);
+        self.truncate(last.map_or(window.first, |last| last + 1), at, below);
     }
 
     fn truncate(&mut self, goal: Place, at: Cycle, below: &mut Below<LocEvent>) {
-        let first = self.window.first;
-        let next = (first, self.window.first_version());
+        let window = &self.transactions.window;
+        let first = window.first;
+        let next = (first, window.first_version());
         let truncation = Truncation { goal, next, home: first, under_way: 0, turn: at, head: None };
         self.truncation = Some(truncation);
         self.go_on_truncating(at, below);
@@ -222,22 +218,23 @@ impl Engine {
     /// transactions are home, and the head that leaves them out is durable or on its way.
     pub(super) fn floor(&self) -> Place {
         let head = self.truncation.as_ref().and_then(|truncation| truncation.head);
-        head.map_or(self.window.first, |(_, first)| first)
+        head.map_or(self.transactions.window.first, |(_, first)| first)
     }
 
     fn first_group(&self, place: Place) -> Option<Group> {
-        self.receipts[self.window.get(place).receipt].first_group()
+        self.receipts[self.transactions.window.get(place).receipt].first_group()
     }
 
     fn go_on_truncating(&mut self, at: Cycle, below: &mut Below<LocEvent>) {
         let Some(mut truncation) = self.truncation.take() else { return };
         while truncation.under_way < self.how.log_writes && truncation.next.0 < truncation.goal {
             let (place, number) = truncation.next;
-            if number == self.window.get(place).versions.end {
+            let window = &self.transactions.window;
+            if number == window.get(place).versions.end {
                 truncation.next.0 += 1;
                 continue;
             }
-            let line = self.window.version(number).line;
+            let line = window.version(number).line;
             truncation.next.1 += 1;
             let turn = truncation.turn.max(at);
             if self.checkpoint(line, place, turn, below) {
@@ -248,7 +245,8 @@ impl Engine {
         let goal = truncation.goal;
         let done = truncation.next.0 == goal && truncation.head.is_none();
         if done {
-            let is_away = |place: &Place| self.window.get(*place).not_home > 0;
+            let window = &self.transactions.window;
+            let is_away = |place: &Place| window.get(*place).not_home > 0;
             truncation.home = (truncation.home..goal).find(is_away).unwrap_or(goal);
         }
         let all_home = truncation.home == goal || !self.rules.truncate_after_home;
@@ -272,11 +270,10 @@ impl Engine {
         if !missing || state.homing.is_some_and(|homing| homing >= place) {
             return false;
         }
+        let window = &self.transactions.window;
         let home = |&&(place, number): &&(Place, Number)| {
-            let durable = place < self.window.durable || !self.rules.home_durable;
-            place >= self.window.first
-                && durable
-                && self.window.version(number).state != Issue::Absorbed
+            let durable = place < window.durable || !self.rules.home_durable;
+            place >= window.first && durable && window.version(number).state != Issue::Absorbed
         };
         let Some(&(newest, number)) = state.ended.iter().rev().find(home) else { return false };
         state.homing = Some(newest);
@@ -285,7 +282,7 @@ impl Engine {
             // The caches hold this version, and need not write it once more.
             below.caches.clean(line);
         }
-        let data = self.window.version(number).data;
+        let data = window.version(number).data;
         let write = Write::whole(line, data, Class::Checkpoint);
         // Of the versions that have ended the caches hold the last one, beside that of the running
         // transaction.
@@ -306,12 +303,11 @@ impl Engine {
 
     /// Moves the head as far as it can go, since everything before `goal` is home.
     fn move_head(&mut self, goal: Place, at: Cycle, below: &mut Below<LocEvent>) {
-        let is_home = |place: &Place| {
-            self.window.get(*place).not_home == 0 || !self.rules.truncate_after_home
-        };
-        let mut first = (goal..self.window.durable)
-            .find(|place| !is_home(place))
-            .unwrap_or(self.window.durable);
+        let window = &self.transactions.window;
+        let is_home =
+            |place: &Place| window.get(*place).not_home == 0 || !self.rules.truncate_after_home;
+        let durable = window.durable;
+        let mut first = (goal..durable).find(|place| !is_home(place)).unwrap_or(durable);
         let group = loop {
             let group = self.oldest_group(first);
             // Old entries in a group that is in use must not be so old that they look new.
@@ -321,12 +317,12 @@ impl Engine {
             }
             first = limit;
         };
-        if (group, first) == (self.ring.first, self.window.first) {
+        if (group, first) == (self.ring.first, self.transactions.window.first) {
             self.truncation = None;
-            if goal < self.window.durable && (self.is_out_of_ids() || self.is_full) {
+            if goal < durable && (self.is_short() || self.is_full) {
                 // The cores that wait need more: versions that are not home yet may hold the head
                 // back.
-                return self.truncate(self.window.durable, at, below);
+                return self.truncate(durable, at, below);
             }
             return self.give_up_if_stuck(below);
         }
@@ -342,7 +338,8 @@ impl Engine {
 
     /// The oldest group with an entry of a transaction at or after `first`, or of one that runs.
     fn oldest_group(&self, first: Place) -> Group {
-        let ended = (first..self.window.next()).filter_map(|place| self.first_group(place));
+        let ended =
+            (first..self.transactions.window.next()).filter_map(|place| self.first_group(place));
         let running = self.cores.iter().filter_map(|(_, core)| core.transaction.receipt);
         let running = running.filter_map(|receipt| self.receipts[receipt].first_group());
         ended.chain(running).min().unwrap_or(self.ring.next()).min(self.ring.next())
@@ -358,13 +355,11 @@ impl Engine {
         }
         self.counts.truncations += 1;
         self.pump(at + self.path, below);
-        for core in (0..self.cores.cores()).map(CoreId) {
-            self.tell(core, at + self.path, below);
-        }
+        self.tell_all(at + self.path, below);
     }
 
     fn free(&mut self, group: Group, first: Place) {
-        for transaction in self.window.truncate(first) {
+        for transaction in self.transactions.window.truncate(first) {
             self.receipts.remove(transaction.receipt);
         }
         self.ring.free_before(group);

@@ -52,8 +52,10 @@ pub struct Transaction {
     pub early: Option<Running>,
     /// When its last store has left its core.
     pub left: Cycle,
-    /// Where its entries go ([`super::drain`]).
+    /// Where its entries go ([`super::drain`]; LOC's logs).
     pub receipt: usize,
+    /// How many of its entries are on their way (LOC over Kiln).
+    pub expected: u64,
     /// Its versions that others absorbed: by which transaction, and how many. The last of these is
     /// its carrier, if it needs one.
     pub absorbed: Vec<(Place, u64)>,
@@ -126,6 +128,7 @@ impl Transaction {
             early,
             left,
             receipt,
+            expected: 0,
             absorbed: Vec::new(),
             absorbs: Vec::new(),
             carried: Vec::new(),

@@ -90,11 +90,11 @@ impl LocKiln {
             counts.then_some(Kept { line: slot.line, by, count, bytes: Bytes::Slot(number) })
         });
         let mut kept: Vec<Kept<'_>> = held.chain(slots).collect();
-        if kept.is_empty() && self.transactions.notes.is_empty() {
+        if kept.is_empty() && self.notes.is_empty() {
             return Ok(());
         }
         kept.sort_unstable_by_key(|kept| (kept.line, kept.by));
-        let retired = self.transactions.retired;
+        let retired = self.retired;
         let (mut held, mut slots, mut age, mut before) = (0, 0, 0, None);
         for Kept { line, by, count, bytes } in kept {
             age = if before == Some(line) { age + 1 } else { 0 };
@@ -116,10 +116,10 @@ impl LocKiln {
                 }
             }
         }
-        for (index, &(_, note)) in (0..).zip(&self.transactions.notes) {
+        for (index, &(_, note)) in (0..).zip(&self.notes) {
             gasp.save_words(self.cells.note(index), &[FORMAT.encode(note, 0)])?;
         }
-        let notes = self.transactions.notes.len() as u64;
+        let notes = self.notes.len() as u64;
         gasp.save_words(self.cells.register(0), &[retired, held, slots, notes, 1])
     }
 }

@@ -13,6 +13,7 @@ use super::{LocKiln, LocKilnEvent};
 use crate::kiln::Written;
 use crate::loc::entry::{Entry, Place};
 use crate::loc::few::Few;
+use crate::loc::speculation::Speculates as _;
 use crate::loc::window::Number;
 use crate::parts::overflow::{self, Overflow, Slot};
 
@@ -107,24 +108,16 @@ impl LastLevel {
         before != Some(core)
     }
 
-    /// Notes that a core's transaction that stored to a line ends. Returns the version before, if
-    /// that is not retired.
-    pub fn end(
-        &mut self,
-        line: Line,
-        core: CoreId,
-        version: (Place, Number),
-    ) -> Option<(Place, Number)> {
-        let state = self.lines.entry(line).or_default();
-        let ran = state.running.take_if(|running| *running == core);
-        let before = state.ended.back().copied();
-        state.ended.push_back(version);
-        self.unretired += u64::from(ran.is_none());
-        let slot = state.running_slot.take();
-        if let Some(slot) = slot {
+    /// Notes that a core's transaction that stored to a line ends, and leaves a version of it.
+    /// Returns the versions that are not retired, without this one.
+    pub fn end(&mut self, line: Line, core: CoreId) -> &mut Few<(Place, Number)> {
+        if let Some(slot) = self.lines.entry(line).or_default().running_slot.take() {
             self.drop_slot(slot);
         }
-        before
+        let state = self.lines.entry(line).or_default();
+        let ran = state.running.take_if(|running| *running == core);
+        self.unretired += u64::from(ran.is_none());
+        &mut state.ended
     }
 
     /// Notes that a core's transaction that stored to a line is aborted. Returns whether no
@@ -280,7 +273,7 @@ impl LocKiln {
         } else {
             self.counts.notes += 1;
         }
-        self.transactions.expect(by);
+        self.expect(by);
         let coming = Coming { by, entry, data };
         let index = self.last.coming.insert(coming);
         below.at(arrival, LocKilnEvent::Arrive(index));
@@ -291,7 +284,7 @@ impl LocKiln {
     pub(super) fn arrive(&mut self, index: usize, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let Coming { by, entry, data } = self.last.coming.remove(index);
         let (Entry::Block { line, count, .. }, Some(data)) = (entry, data) else {
-            self.transactions.notes.push((by, entry));
+            self.notes.push((by, entry));
             return self.arrived(by, at, below);
         };
         let state = self.last.lines.entry(line).or_default();
@@ -333,7 +326,7 @@ impl LocKiln {
         let (running, newest) = (state.running, state.ended.back());
         self.last.old -= (held.len() as u64).saturating_sub(1);
         let retired = match self.rules.retire_before_leaving {
-            true => self.transactions.retired,
+            true => self.retired,
             false => self.transactions.window.durable,
         };
         let may_leave = !self.rules.unretired_to_overflow;
@@ -372,19 +365,13 @@ impl LocKiln {
     /// Sends what transactions that have ended left in a line, and have not sent to the last level,
     /// to the overflow area: it leaves the levels above with the line.
     fn overflow_ended(&mut self, line: Line, at: Cycle, below: &mut Below<LocKilnEvent>) {
-        while let Some((place, data)) = self.issue_oldest(line) {
-            self.transactions.expect(place);
+        while let Some(state) = self.last.lines.get(&line)
+            && let Some((place, data)) = self.transactions.issue_oldest(&state.ended)
+        {
+            self.expect(place);
             self.counts.overflowed += 1;
             self.overflow((line, data), About::of(Some((place, 0)), true), at, below);
         }
-    }
-
-    /// Issues the oldest version of a line that was kept until now. Returns its transaction and its
-    /// bytes, if there is one.
-    fn issue_oldest(&mut self, line: Line) -> Option<(Place, LineData)> {
-        let window = &mut self.transactions.window;
-        let mut ended = self.last.lines.get(&line)?.ended.iter();
-        ended.find_map(|&(by, number)| Some((by, window.issue(by, number)?)))
     }
 
     /// Sends a version that leaves the last level to memory, and keeps it until it is there.
@@ -453,7 +440,7 @@ impl LocKiln {
         if expected {
             self.arrived(by, at, below);
         }
-        if by < self.transactions.retired && !is_dropped {
+        if by < self.retired && !is_dropped {
             self.bring_slot_home(number, at, below);
             self.tell_all(at, below);
         }
@@ -474,7 +461,7 @@ impl LocKiln {
     fn bring_slot_home(&mut self, number: u32, at: Cycle, below: &mut Below<LocKilnEvent>) {
         let Some(slot) = self.last.overflow.get_mut(number) else { return };
         let (line, data, Some((by, _))) = (slot.line, slot.data, slot.about.tag) else { return };
-        if self.last.has_newer(line, by, self.transactions.retired) {
+        if self.last.has_newer(line, by, self.retired) {
             return self.last.drop_slot(number);
         }
         let place = overflow::place(&below.shape, number);
