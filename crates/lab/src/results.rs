@@ -242,7 +242,7 @@ mod tests {
     use model::meters::{CellEnergy, Meters};
     use model::report::{Accesses, latencies};
     use model::script::Script;
-    use model::usage::{BankUse, Times, Usage};
+    use model::usage::{BankUse, Durations, Usage};
 
     use super::*;
     use crate::spec::{Spec, Usual};
@@ -331,8 +331,8 @@ mod tests {
         let mut usage = Usage::new(10);
         usage.controllers = 2;
         (usage.wpq.cycles, usage.wpq.sum, usage.wpq.full, usage.wpq.most) = (1_013, 443, 449, 3);
-        usage.waited = Times { count: 457, sum: 461, max: 463 };
-        usage.pm_reads = Times { count: 467, sum: 479, max: 487 };
+        usage.waited = Durations { count: 457, sum: 461, max: 463 };
+        usage.pm_reads = Durations { count: 467, sum: 479, max: 487 };
         usage.pm = BankUse { busy: vec![491, 499, 503], bus: 509, reads: 521, row_hits: 523 };
         usage.dram = BankUse { busy: vec![541, 5_470], bus: 5_570, reads: 563, row_hits: 569 };
         usage

@@ -1,7 +1,7 @@
 //! How busy the machine was, as the fields of a row.
 
 use model::report::{Accesses, Report};
-use model::usage::{BankUse, Times, Usage};
+use model::usage::{BankUse, Durations, Usage};
 use serde_json::{Value, json};
 
 /// What the cores asked of the caches, and what the caches did not have. Misses of a level are
@@ -53,7 +53,7 @@ pub fn banks(banks: &BankUse, report: &Report) -> Value {
 }
 
 /// How long something took; null where it never happened.
-fn times(times: &Times) -> Value {
+fn times(times: &Durations) -> Value {
     let is_known = times.count > 0;
     json!({
         "count": times.count,

@@ -20,7 +20,7 @@ pub use crate::hooks::{
     Store, TlbEvict, TlbFill, Transfer, Tx,
 };
 pub use crate::host_stack::on_host_stack;
-pub use crate::shape::{Shape, Times};
+pub use crate::shape::{CacheLatencies, Shape};
 
 /// Where the page table begins in DRAM, behind the largest heap that there can be.
 const PAGE_TABLE: u64 = 1 << 42;

@@ -27,14 +27,14 @@ pub struct Shape {
     /// Cycles from a core to a controller of persistent memory through every level of the caches.
     pub walk: u64,
     /// How long the caches take.
-    pub times: Times,
+    pub times: CacheLatencies,
     /// The machine, completely.
     pub config: Config,
 }
 
 /// Cycles that each level of the caches adds.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub struct CacheLatencies {
     /// The first level.
     pub l1: u64,
     /// The second level.
@@ -50,7 +50,7 @@ impl Shape {
     pub fn new(config: &Config, cores: u8) -> Shape {
         let pm = &config.pm;
         let path = config.cycles(config.controller.path + config.controller.link);
-        let times = Times {
+        let times = CacheLatencies {
             l1: config.cycles(config.l1d.latency),
             l2: config.cycles(config.l2.latency),
             llc: config.cycles(config.llc.latency),

@@ -52,7 +52,7 @@ pub enum Happening {
     /// A line was fetched into a core's first level.
     Fetch(CoreId, Fetch),
     /// A write waited at a controller, from its arrival until it was accepted.
-    Arriving(usize, Sent),
+    Arriving(usize, ArrivingWrite),
     /// A controller's write-pending queue held a line, from the line's first write until the
     /// controller forgot it.
     Queued(usize, Queued),
@@ -92,7 +92,7 @@ pub enum Awaits {
 
 /// A write that reached a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct ArrivingWrite {
     /// Its number among all writes sent to controllers.
     pub number: u64,
     /// The line.
@@ -265,7 +265,7 @@ impl Timeline {
     ) {
         let &Write { line, class, mask, .. } = write;
         let (bytes, is_on) = (mask.count_ones(), self.cut.is_none());
-        let sent = Sent { number, line, class, bytes, accepted: is_on };
+        let sent = ArrivingWrite { number, line, class, bytes, accepted: is_on };
         self.span(reached, accepted, Happening::Arriving(controller, sent));
     }
 

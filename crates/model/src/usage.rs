@@ -53,7 +53,7 @@ impl Occupancy {
 
 /// How long something took, in cycles: how often it happened, the sum, and the longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct Durations {
     /// How often it happened.
     pub count: u64,
     /// The sum of all.
@@ -62,7 +62,7 @@ pub struct Times {
     pub max: u64,
 }
 
-impl Times {
+impl Durations {
     /// Counts one more, which took so many cycles.
     #[inline]
     pub fn add(&mut self, cycles: u64) {
@@ -71,7 +71,7 @@ impl Times {
         self.max = self.max.max(cycles);
     }
 
-    fn join(&mut self, other: Times) {
+    fn join(&mut self, other: Durations) {
         self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
@@ -115,12 +115,12 @@ pub struct Usage {
     pub wpq: Occupancy,
     /// Writes that found no room in their controller's queue, or others waiting for it, and how
     /// long they waited.
-    pub waited: Times,
+    pub waited: Durations,
     /// Reads of persistent memory, by caches and designs: from when a request reaches its
     /// controller until its answer leaves.
-    pub pm_reads: Times,
+    pub pm_reads: Durations,
     /// The same for reads of DRAM.
-    pub dram_reads: Times,
+    pub dram_reads: Durations,
     /// Persistent memory behind all controllers.
     pub pm: BankUse,
     /// DRAM behind all controllers.
@@ -217,7 +217,7 @@ mod tests {
         all.join(two.until(10, pm, BankUse::new(1)));
         assert_eq!((all.controllers, all.wpq.places), (2, 8));
         assert_eq!((all.wpq.cycles, all.wpq.sum, all.wpq.full, all.wpq.most), (20, 45, 10, 4));
-        assert_eq!(all.waited, Times { count: 2, sum: 16, max: 9 });
+        assert_eq!(all.waited, Durations { count: 2, sum: 16, max: 9 });
         assert_eq!((all.pm_reads.sum, all.dram_reads.sum), (100, 11));
         assert_eq!(all.pm, BankUse { busy: vec![3, 4, 3, 4], bus: 10, reads: 4, row_hits: 2 });
     }

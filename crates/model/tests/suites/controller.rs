@@ -10,7 +10,7 @@ use model::event::Event;
 use model::memory::Memory;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, DRAM_BASE, Line, Word};
-use model::usage::Times;
+use model::usage::Durations;
 
 /// A controller, its agenda, and the times at which writes became durable.
 struct Bench {
@@ -132,7 +132,7 @@ fn it_is_counted_how_full_the_queue_is_and_how_long_writes_wait_for_it() {
     let usage = bench.memory.usage(Cycle(300));
     assert_eq!((usage.wpq.sum, usage.wpq.full, usage.wpq.most), (300 - 12, 300 - 12, 1));
     // They came at 12 and 13, and had room at 113 and 214.
-    assert_eq!(usage.waited, Times { count: 2, sum: 101 + 201, max: 201 });
+    assert_eq!(usage.waited, Durations { count: 2, sum: 101 + 201, max: 201 });
     assert_eq!((&usage.pm.busy[..], usage.pm.bus), (&[300][..], 3));
     bench.memory.reset_meters(Cycle(300));
     bench.run(END);
@@ -148,11 +148,11 @@ fn a_read_takes_from_its_request_to_its_answer() {
     let usage = |bench: &Bench| bench.memory.usage(Cycle(1_000));
     // 2 cycles of the controller, 10 of the cells, 1 of the bus, and 1 back.
     bench.memory.read(Cycle(100), Line(0));
-    assert_eq!(usage(&bench).pm_reads, Times { count: 1, sum: 14, max: 14 });
+    assert_eq!(usage(&bench).pm_reads, Durations { count: 1, sum: 14, max: 14 });
     // The row is open now; but there is room for one read at a time, until 113. Then it takes 2
     // cycles of the cells, 1 of the bus, and 1 back.
     bench.memory.read(Cycle(110), Line(0));
-    assert_eq!(usage(&bench).pm_reads, Times { count: 2, sum: 14 + 7, max: 14 });
+    assert_eq!(usage(&bench).pm_reads, Durations { count: 2, sum: 14 + 7, max: 14 });
     bench.memory.read(Cycle(200), Line::of(DRAM_BASE));
     let usage = usage(&bench);
     assert_eq!((usage.pm_reads.count, usage.dram_reads.count), (2, 1));
