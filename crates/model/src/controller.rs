@@ -6,7 +6,7 @@ use crate::agenda::Agenda;
 use crate::calendar::Queue;
 use crate::config::Domain;
 use crate::contents::Contents;
-use crate::device::{Behind, Choice, Dram, Pm, Taken, Write};
+use crate::device::{Behind, DramDevice, NextWrite, PmDevice, Taken, Write};
 use crate::event::Event;
 use crate::image::apply_masked;
 use crate::sieve::Sieve;
@@ -148,8 +148,8 @@ const TAKEN_MAX: usize = 64;
 pub(crate) const LATE_READS: usize = 64;
 
 pub(crate) struct Controller<E> {
-    pub pm: Pm,
-    pub dram: Dram,
+    pub pm: PmDevice,
+    pub dram: DramDevice,
     pub slots: Vec<Slot<E>>,
     pub free: Vec<usize>,
     /// The slots that have not been sent to the device.
@@ -347,7 +347,7 @@ impl<E: Copy> Controller<E> {
     }
 
     /// Returns the write to send next. While a full queue is drained, writes go before reads.
-    pub(crate) fn choose(&self, at: Cycle, first_ready: bool) -> Choice {
+    pub(crate) fn choose(&self, at: Cycle, first_ready: bool) -> NextWrite {
         match first_ready {
             true => self.pm.first_ready(at.0, self.unsent.lines(), self.draining),
             false => self.pm.oldest(at.0, self.unsent.lines(), self.draining),
@@ -355,7 +355,7 @@ impl<E: Copy> Controller<E> {
     }
 
     /// Sends the chosen write to the device. Returns its slot and the device's answer.
-    fn send(&mut self, at: Cycle, choice: Choice, durable: &Contents) -> (usize, Taken) {
+    fn send(&mut self, at: Cycle, choice: NextWrite, durable: &Contents) -> (usize, Taken) {
         let Controller { unsent, slots, pm, .. } = self;
         let slot = unsent.take(choice.index);
         let Slot { write, before, .. } = &slots[slot];
@@ -371,7 +371,7 @@ impl<E: Copy> Controller<E> {
     /// Sends all writes to the cells, outside of time, so that they are counted.
     pub(crate) fn settle(&mut self, now: Cycle, durable: &Contents) {
         while !self.unsent.is_empty() {
-            let (slot, _) = self.send(now, Choice::default(), durable);
+            let (slot, _) = self.send(now, NextWrite::default(), durable);
             self.slots[slot].write = None;
         }
         self.pm.settle(&|line| *durable.line(line), now.0);
@@ -382,7 +382,7 @@ impl<E: Copy> Controller<E> {
         &mut self,
         at: Cycle,
         index: usize,
-        choice: Choice,
+        choice: NextWrite,
         (domain, durable): (Domain, &Contents),
         agenda: &mut Agenda<Event<E>>,
     ) -> Cycle {

@@ -19,14 +19,14 @@ use share::Share;
 
 /// Volatile memory. Writes to it are posted: no core waits for them.
 #[derive(Clone, Debug)]
-pub struct Dram {
+pub struct DramDevice {
     /// Its banks.
     pub(crate) banks: Banks,
 }
 
-impl Dram {
+impl DramDevice {
     /// Returns the volatile memory of one controller.
-    pub fn new(config: &Config) -> Dram {
+    pub fn new(config: &Config) -> DramDevice {
         let dram = &config.dram;
         let timing = Timing {
             hit: config.cycles(dram.t_hit),
@@ -40,7 +40,7 @@ impl Dram {
             buffer: 0,
         };
         let piece = if dram.mapping == Mapping::Rows { dram.row } else { LINE_BYTES };
-        Dram { banks: Banks::new(timing, dram.row, piece, dram.banks, config) }
+        DramDevice { banks: Banks::new(timing, dram.row, piece, dram.banks, config) }
     }
 
     /// Reads a line.
@@ -60,7 +60,7 @@ impl Dram {
 
 /// The write that is sent to the device, of those that wait.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Choice {
+pub struct NextWrite {
     /// Its place among the writes that wait.
     pub index: usize,
     /// When it may go. Before that it would be in the way of reads.
@@ -88,7 +88,7 @@ pub struct Taken {
 }
 
 /// The persistent memory of one controller.
-pub struct Pm {
+pub struct PmDevice {
     /// Its banks.
     pub(crate) banks: Banks,
     buffer: Buffer,
@@ -119,13 +119,13 @@ pub struct Behind<'a> {
     pub cells: &'a dyn Fn(Line) -> LineData,
 }
 
-impl Pm {
+impl PmDevice {
     /// Returns the persistent memory of one controller, all zeros. If it is written `through`,
     /// writes go past the on-DIMM buffer.
     ///
     /// # Errors
     /// When the host has no address space for it.
-    pub fn new(config: &Config, through: bool) -> std::io::Result<Pm> {
+    pub fn new(config: &Config, through: bool) -> std::io::Result<PmDevice> {
         let pm = &config.pm;
         let timing = Timing {
             hit: config.cycles(pm.t_hit),
@@ -143,7 +143,7 @@ impl Pm {
         let capacity = if through { 0 } else { pm.buffer };
         let buffer = Buffer::new(capacity, span, Share::new(config));
         banks.write_lines = buffer.reach();
-        Ok(Pm {
+        Ok(PmDevice {
             banks,
             buffer,
             capacity: pm.capacity,
@@ -189,26 +189,27 @@ impl Pm {
 
     /// Chooses the oldest of the writes that wait. An `urgent` write goes before reads that come
     /// later: it goes to its bank although the bank is busy, once the last write there has begun.
-    pub fn oldest(&self, at: u64, waiting: &[Line], urgent: bool) -> Choice {
+    pub fn oldest(&self, at: u64, waiting: &[Line], urgent: bool) -> NextWrite {
         match self.buffer.capacity {
             0 => self.to_bank(at, 0, waiting[0], urgent).0,
-            _ => Choice { index: 0, goes: at, leaving: None },
+            _ => NextWrite { index: 0, goes: at, leaving: None },
         }
     }
 
     /// Returns the choice of a write that goes directly to its bank, and when the bank would begin
     /// with it.
-    fn to_bank(&self, at: u64, index: usize, line: Line, urgent: bool) -> (Choice, u64) {
+    fn to_bank(&self, at: u64, index: usize, line: Line, urgent: bool) -> (NextWrite, u64) {
         let bank = self.bank_of(line);
         let starts = self.banks.free_from(bank, at);
         let goes = if urgent { self.banks.begins(bank).max(at) } else { starts };
-        (Choice { index, goes, leaving: None }, starts)
+        (NextWrite { index, goes, leaving: None }, starts)
     }
 
     /// Chooses the oldest of the waiting writes that could start at `at`, or else the one that
     /// could start first, as FR-FCFS does with "first ready". A write starts when it joins the
-    /// on-DIMM buffer, or when the bank that it needs is idle. For `urgent` see [`Pm::oldest`].
-    pub fn first_ready(&self, at: u64, waiting: &[Line], urgent: bool) -> Choice {
+    /// on-DIMM buffer, or when the bank that it needs is idle. For `urgent` see
+    /// [`PmDevice::oldest`].
+    pub fn first_ready(&self, at: u64, waiting: &[Line], urgent: bool) -> NextWrite {
         if self.buffer.capacity == 0 {
             let mut first = self.to_bank(at, 0, waiting[0], urgent);
             for (index, &line) in waiting.iter().enumerate().skip(1) {
@@ -233,7 +234,7 @@ impl Pm {
             idle if idle == at => 0,
             _ => waiting.iter().position(joins).expect("a line that joins is among them"),
         };
-        Choice { index, goes: at, leaving: Some(leaving) }
+        NextWrite { index, goes: at, leaving: Some(leaving) }
     }
 
     fn bank_of(&self, line: Line) -> u32 {
@@ -257,13 +258,13 @@ impl Pm {
     }
 
     /// Writes the bytes of a line that the mask selects. The write was expected
-    /// ([`Pm::expect`]) and just chosen; `before` is what the line holds without it, once the
+    /// ([`PmDevice::expect`]) and just chosen; `before` is what the line holds without it, once the
     /// writes that were sent before are in the cells.
     pub fn write(
         &mut self,
         at: u64,
         (write, before): (&Write, &LineData),
-        choice: Choice,
+        choice: NextWrite,
         behind: Behind<'_>,
         now: u64,
     ) -> Taken {

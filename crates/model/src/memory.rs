@@ -10,7 +10,7 @@ use crate::calendar::Queue;
 use crate::config::{Config, Domain, Scheduling};
 use crate::contents::Contents;
 use crate::controller::{Accepted, Controller, LATE_READS, Notify, Room, Sent, Slot, Unsent, Way};
-use crate::device::{Dram, Pm, Read, Write};
+use crate::device::{DramDevice, PmDevice, Read, Write};
 use crate::event::Event;
 use crate::image::apply_masked;
 use crate::timeline::Timeline;
@@ -72,8 +72,8 @@ impl<E: Copy> Memory<E> {
             let before = [0; LINE_BYTES as usize];
             let slot = Slot { write: None, before, notify: Vec::new(), programming: None };
             Ok(Controller {
-                pm: Pm::new(config, domain == Domain::Media)?,
-                dram: Dram::new(config),
+                pm: PmDevice::new(config, domain == Domain::Media)?,
+                dram: DramDevice::new(config),
                 slots: vec![slot; settings.wpq as usize],
                 free: (0..settings.wpq as usize).rev().collect(),
                 unsent: Unsent::default(),

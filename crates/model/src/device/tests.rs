@@ -2,25 +2,25 @@
 
 use super::*;
 
-fn pm(change: impl FnOnce(&mut Config)) -> Pm {
+fn pm(change: impl FnOnce(&mut Config)) -> PmDevice {
     let mut config = Config::default();
     config.pm.capacity = 1 << 20;
     change(&mut config);
-    Pm::new(&config, false).expect("room")
+    PmDevice::new(&config, false).expect("room")
 }
 
-fn write(pm: &mut Pm, at: u64, line: u64, value: u8, mask: u64) -> Taken {
+fn write(pm: &mut PmDevice, at: u64, line: u64, value: u8, mask: u64) -> Taken {
     let write = Write { line: Line(line), data: [value; 64], mask, class: Class::Data };
     pm.expect(write.line);
-    send(pm, (at, 0), &write, Choice::default(), &[])
+    send(pm, (at, 0), &write, NextWrite::default(), &[])
 }
 
 /// Sends a write to a memory that began with zeros.
 fn send(
-    pm: &mut Pm,
+    pm: &mut PmDevice,
     (at, now): (u64, u64),
     write: &Write,
-    choice: Choice,
+    choice: NextWrite,
     lines: &[Line],
 ) -> Taken {
     let programmed = pm.cells.clone();
@@ -38,7 +38,7 @@ fn send(
 }
 
 /// Has all of the buffer written to cells that began as zeros.
-fn settle(pm: &mut Pm) {
+fn settle(pm: &mut PmDevice) {
     let programmed = pm.cells.clone();
     pm.settle(&|line| programmed.get(&line).copied().unwrap_or([0; 64]), 0);
 }
@@ -235,7 +235,7 @@ fn writes_of_a_line_are_programmed_in_the_order_in_which_they_are_sent() {
 #[test]
 fn a_bank_writes_one_line_at_a_time() {
     let mut pm = pm(|config| config.pm.buffer = 0);
-    let write = |pm: &mut Pm, line| write(pm, 0, line, 1, u64::MAX).free;
+    let write = |pm: &mut PmDevice, line| write(pm, 0, line, 1, u64::MAX).free;
     let first = write(&mut pm, 0);
     let cells = pm.banks.timing.write;
     assert!(write(&mut pm, 1) >= first + cells, "the same bank");
@@ -311,7 +311,7 @@ fn the_line_that_leaves_is_the_least_recent_of_the_older_half_unless_its_bank_is
 
 #[test]
 fn volatile_memory_opens_the_row_that_it_writes() {
-    let mut dram = Dram::new(&Config::default());
+    let mut dram = DramDevice::new(&Config::default());
     let Timing { hit_takes, miss_takes, burst, .. } = dram.banks.timing;
     let [first, second] = [Line(1 << 40), Line((1 << 40) + 1)];
     dram.write(0, first, 0);
@@ -325,10 +325,10 @@ fn volatile_memory_opens_the_row_that_it_writes() {
 #[test]
 fn reads_of_an_open_row_overlap() {
     let config = Config::default();
-    let mut dram = Dram::new(&config);
+    let mut dram = DramDevice::new(&config);
     let Timing { hit, miss, hit_takes, burst, .. } = dram.banks.timing;
     assert!(hit_takes < hit);
-    let read = |dram: &mut Dram, line: u64| dram.read(0, Line((1 << 40) + line), 0).done;
+    let read = |dram: &mut DramDevice, line: u64| dram.read(0, Line((1 << 40) + line), 0).done;
     let first = read(&mut dram, 0);
     assert_eq!(first, miss + burst);
     let apart = hit_takes.max(burst);
