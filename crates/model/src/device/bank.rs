@@ -21,10 +21,20 @@ struct Access {
     row: u64,
 }
 
+/// A bank's answer to a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Served {
+    /// When the bank begins with it.
+    pub start: u64,
+    /// Whether a row is opened.
+    pub opens: bool,
+    /// From when to when the bank is busy for it.
+    pub busy: (u64, u64),
+}
+
 impl Bank {
     /// Takes the bank for a read that comes at `at`, for the first of two times if its row is open,
-    /// and otherwise for the second. Returns when the bank begins with it, and whether that opens
-    /// the row.
+    /// and otherwise for the second.
     ///
     /// If reads are `reordered`, one that would have to wait is served as soon as another access
     /// has its row open, as FR-FCFS does with "first ready". What it overtakes keeps the time that
@@ -36,7 +46,7 @@ impl Bank {
         (hit_takes, miss_takes): (u64, u64),
         reordered: bool,
         now: u64,
-    ) -> (u64, bool) {
+    ) -> Served {
         let fits = self.calendar.fits_from(at, hit_takes);
         let open = self.last_of(row, fits);
         let start = match open {
@@ -50,18 +60,17 @@ impl Bank {
         {
             let start = ready.end;
             ready.end += hit_takes;
-            self.calendar.reserve_in_parts(start, hit_takes, now);
-            return (start, false);
+            let busy = self.calendar.reserve_in_parts(start, hit_takes, now);
+            return Served { start, opens: false, busy };
         }
-        if let Some(last) = open {
-            let end = &mut self.accesses[last].end;
-            *end = (*end).max(start + hit_takes);
-            self.calendar.reserve(start, hit_takes, now);
-        } else {
-            self.calendar.reserve(start, miss_takes, now);
-            self.note(start, start + miss_takes, row, now);
+        let takes = if open.is_some() { hit_takes } else { miss_takes };
+        let busy = (start, start + takes);
+        self.calendar.reserve(start, takes, now);
+        match open {
+            Some(last) => self.accesses[last].end = self.accesses[last].end.max(busy.1),
+            None => self.note(busy.0, busy.1, row, now),
         }
-        (start, open.is_none())
+        Served { start, opens: open.is_none(), busy }
     }
 
     /// Takes the bank for a write to its cells; returns the write's start and end.
@@ -132,13 +141,13 @@ mod tests {
     /// of another row that comes behind them.
     fn reads(reordered: bool) -> [(u64, bool); 4] {
         let mut bank = Bank::default();
-        [0, 1, 0, 2].map({
-            let mut at = 0;
-            move |row| {
-                at += 1;
-                bank.read(at, row, TAKES, reordered, 0)
-            }
-        })
+        [(1, 0), (2, 1), (3, 0), (4, 2)].map(|(at, row)| read(&mut bank, at, row, reordered))
+    }
+
+    /// Reads a row; returns when that begins, and whether it opens the row.
+    fn read(bank: &mut Bank, at: u64, row: u64, reordered: bool) -> (u64, bool) {
+        let served = bank.read(at, row, TAKES, reordered, at);
+        (served.start, served.opens)
     }
 
     #[test]
@@ -153,7 +162,7 @@ mod tests {
     fn reads_of_an_open_row_take_turns() {
         for reordered in [false, true] {
             let mut bank = Bank::default();
-            let starts = [0; 4].map(|row| bank.read(0, row, TAKES, reordered, 0));
+            let starts = [0; 4].map(|row| read(&mut bank, 0, row, reordered));
             assert_eq!(starts, [(0, true), (50, false), (60, false), (70, false)]);
         }
     }
@@ -161,9 +170,9 @@ mod tests {
     #[test]
     fn reads_that_follow_an_access_in_its_row_take_turns() {
         let mut bank = Bank::default();
-        bank.read(0, 0, TAKES, true, 0);
-        bank.read(0, 1, TAKES, true, 0);
-        let starts = [1, 2, 3].map(|at| bank.read(at, 0, TAKES, true, 0));
+        read(&mut bank, 0, 0, true);
+        read(&mut bank, 0, 1, true);
+        let starts = [1, 2, 3].map(|at| read(&mut bank, at, 0, true));
         assert_eq!(starts, [(50, false), (60, false), (70, false)]);
         assert_eq!(bank.free_from(0), 130);
     }
@@ -171,12 +180,12 @@ mod tests {
     #[test]
     fn a_row_that_another_access_has_closed_serves_nobody() {
         let mut bank = Bank::default();
-        bank.read(0, 0, TAKES, true, 0);
-        bank.read(0, 1, TAKES, true, 0);
-        bank.read(0, 2, TAKES, true, 0);
-        bank.read(1, 0, TAKES, true, 0);
-        assert_eq!(bank.read(55, 0, TAKES, true, 55), (160, true));
-        assert_eq!(bank.read(56, 1, TAKES, true, 56), (100, false));
+        read(&mut bank, 0, 0, true);
+        read(&mut bank, 0, 1, true);
+        read(&mut bank, 0, 2, true);
+        read(&mut bank, 1, 0, true);
+        assert_eq!(read(&mut bank, 55, 0, true), (160, true));
+        assert_eq!(read(&mut bank, 56, 1, true), (100, false));
     }
 
     #[test]
@@ -184,8 +193,8 @@ mod tests {
         let mut bank = Bank::default();
         assert_eq!(bank.program(0, 3, 100, 0), (0, 100));
         bank.program(100, 4, 100, 0);
-        assert_eq!(bank.read(20, 3, TAKES, true, 0), (100, false));
-        assert_eq!(bank.read(20, 3, TAKES, false, 0), (210, true));
+        assert_eq!(read(&mut bank, 20, 3, true), (100, false));
+        assert_eq!(read(&mut bank, 20, 3, false), (210, true));
         assert_eq!(bank.programs_from, 100);
     }
 
@@ -193,12 +202,12 @@ mod tests {
     #[test]
     fn the_open_row_is_that_of_the_access_before() {
         let mut bank = Bank::default();
-        assert_eq!(bank.read(0, 0, TAKES, true, 0), (0, true));
-        assert_eq!(bank.read(1_000, 1, TAKES, true, 0), (1_000, true));
-        assert_eq!(bank.read(100, 0, TAKES, true, 0), (100, false));
+        assert_eq!(read(&mut bank, 0, 0, true), (0, true));
+        assert_eq!(read(&mut bank, 1_000, 1, true), (1_000, true));
+        assert_eq!(read(&mut bank, 100, 0, true), (100, false));
         assert!(bank.is_open(0, 999) && !bank.is_open(1, 999) && bank.is_open(1, 1_000));
-        assert_eq!(bank.read(1_100, 1, TAKES, true, 1_100), (1_100, false));
-        bank.read(1_200, 2, TAKES, true, 1_200);
+        assert_eq!(read(&mut bank, 1_100, 1, true), (1_100, false));
+        read(&mut bank, 1_200, 2, true);
         assert_eq!(bank.accesses.len(), 2, "what is over is forgotten");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::calendar::Calendar;
 use crate::config::{Config, Scheduling};
-use crate::device::bank::Bank;
+use crate::device::bank::{Bank, Served};
 use crate::device::share::Share;
 use crate::recorder::{Part, Record, Recorder};
 use crate::units::{Divisor, Line};
@@ -113,13 +113,14 @@ impl Banks {
         let (place, row) = self.place(address);
         let Timing { hit, miss, hit_takes, miss_takes, .. } = self.timing;
         let bank = &mut self.banks[place];
-        let (start, opens) = bank.read(at, row, (hit_takes, miss_takes), self.reordered, now);
+        let served = bank.read(at, row, (hit_takes, miss_takes), self.reordered, now);
+        let Served { start, opens, busy } = served;
         let (answers, takes) = if opens { (miss, miss_takes) } else { (hit, hit_takes) };
         self.latest[place] = bank.latest();
         self.counts.busy[place] += takes;
         self.counts.reads += 1;
         self.counts.row_hits += u64::from(!opens);
-        self.used(start, start + takes, place, false, address);
+        self.used(busy.0, busy.1, place, false, address);
         Read { start, done: self.transfer(start + answers, false, now), opens }
     }
 
