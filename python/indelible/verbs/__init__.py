@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from indelible.arguments import (
     LEAST,
@@ -23,7 +23,9 @@ from indelible.errors import InputError
 from indelible.experiment import Experiment, read_scripts, require_use
 from indelible.names import unknown
 from indelible.scripts import is_script
-from indelible.settings import Settings, of_cell, pairs, varied
+from indelible.settings import Pairs, Settings, of_cell, pairs, varied
+
+Value = TypeVar("Value")
 
 #: The default seed.
 SEED = 1
@@ -112,16 +114,30 @@ def experiment_of(
 
 
 def varied_alone(
-    vary: Mapping[str, Any], cores: int | None, txs: int | None, seed: int, seeds: int
+    vary: Mapping[str, Any], said: Mapping[str, object], seeds: int
 ) -> dict[str, tuple[str, ...]]:
-    """Return the values of the fields that vary, or refuse a field that is also set otherwise."""
+    """Return the values of the fields that vary, or refuse a field that is also set otherwise.
+
+    `said` has what the caller said of the fields of the run, None where that is nothing.
+    """
     values = varied(vary)
-    for key, own, unsaid in (("cores", cores, None), ("txs", txs, None), ("seed", seed, SEED)):
-        if own != unsaid and key in values:
+    for key, own in said.items():
+        if own is not None and key in values:
             raise InputError(f"{key} is set twice; keep one")
     if seeds != 1 and "seed" in values:
         raise InputError("`seed` varies, and `seeds` takes means over seeds; keep one")
     return values
+
+
+def unless_usual(value: Value, usual: Value) -> Value | None:
+    """Return the value of an argument, or None for its default, which nobody need have said."""
+    return None if value == usual else value
+
+
+def of_point(fields: Pairs) -> tuple[dict[str, Any], Pairs]:
+    """Return the fields of a point that are the run's own, and those that are settings."""
+    own = {key: run_field(key, value) for key, value in fields if key in RUN_FIELDS}
+    return own, tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
 
 
 def run_field(key: str, value: str) -> int:

@@ -16,7 +16,7 @@ from indelible.papers import paper_named
 from indelible.results.reproduction import Reproduction, Reproductions
 from indelible.results.sweep import Point
 from indelible.settings import Settings, pairs
-from indelible.verbs import RUN_FIELDS, run_field, varied_alone
+from indelible.verbs import SEED, of_point, unless_usual, varied_alone
 
 
 def reproduce(
@@ -38,7 +38,8 @@ def reproduce(
     With `dask`, a scheduler's address or a `distributed.Client`, its workers make the runs.
     """
     asked = paper_named(paper)
-    values = {} if vary is None else varied_alone(vary, None, txs, seed, 1)
+    said = {"txs": txs, "seed": unless_usual(seed, SEED)}
+    values = {} if vary is None else varied_alone(vary, said, 1)
     if "cores" in values:
         raise InputError("each claim sets its own number of cores; vary something else")
     txs = None if txs is None else whole("txs", txs)
@@ -47,11 +48,9 @@ def reproduce(
         machine = named("machine", machine)
 
     def reproduction(point: Point) -> Reproduction:
-        fields = tuple(zip(values, point, strict=True))
-        own = pairs(set) + tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
-        at = {key: run_field(key, value) for key, value in fields if key in RUN_FIELDS}
-        length, first = at.get("txs", txs), at.get("seed", seed)
-        return Reproduction(asked, length, first, {}, machine=machine, settings=own)
+        of_run, own = of_point(tuple(zip(values, point, strict=True)))
+        at = {"machine": machine, "txs": txs, "seed": seed} | of_run
+        return Reproduction(asked, **at, runs={}, settings=pairs(set) + own)
 
     of = {point: reproduction(point) for point in product(*values.values())}
     plans = {point: at_point.plan() for point, at_point in of.items()}

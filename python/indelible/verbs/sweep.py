@@ -15,7 +15,15 @@ from indelible.jobs import bounds, run_each, sampled
 from indelible.metrics import metric_named
 from indelible.results.sweep import Point, Sweep
 from indelible.settings import Settings, of_cell, pairs
-from indelible.verbs import RUN_FIELDS, base_of, names_of, run_field, seeds_of, varied_alone
+from indelible.verbs import (
+    SEED,
+    base_of,
+    names_of,
+    of_point,
+    seeds_of,
+    unless_usual,
+    varied_alone,
+)
 
 
 def sweep(
@@ -59,23 +67,20 @@ def sweep(
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
-    values = varied_alone(vary, cores, txs, seed, seeds)
+    said = {"cores": cores, "txs": txs, "seed": unless_usual(seed, SEED)}
+    values = varied_alone(vary, said, seeds)
     each_seed = seeds_of(seed, seeds)
     points = tuple(product(*values.values()))
     cores, txs = (n if n is None else whole(of, n) for of, n in (("cores", cores), ("txs", txs)))
     on, settings = named("machine", machine), pairs(set)
 
     def asked(point: Point, design: str, workload: str, seed: int) -> Experiment:
-        fields = tuple(zip(values, point, strict=True))
-        own = tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
-        at = {key: run_field(key, value) for key, value in fields if key in RUN_FIELDS}
+        of_run, own = of_point(tuple(zip(values, point, strict=True)))
+        at = {"machine": on, "cores": cores, "txs": txs, "seed": seed} | of_run
         return Experiment(
             design,
             workload,
-            on,
-            cores=at.get("cores", cores),
-            txs=at.get("txs", txs),
-            seed=at.get("seed", seed),
+            **at,
             settings=of_cell((*settings, *own), design, workload, (*chosen, *workloads)),
             script=scripts.get(workload),
             exact=exact,
