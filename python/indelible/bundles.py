@@ -25,6 +25,7 @@ from indelible.errors import InputError
 from indelible.extension import describe, simulator
 from indelible.files import naming
 from indelible.results import Object
+from indelible.settings import MACHINE_FIELD
 
 #: Commands whose answer follows from their words.
 BUNDLED = ("run", "compare", "why", "sweep", "reproduce", "crash", "litmus", "characterize")
@@ -122,8 +123,17 @@ def _value(flag: str | None, value: str, places: _Places, folder: Path) -> tuple
         return near if is_path else value, False
     if flag in FILES:
         return places.of(value), True
-    parts = value.split(",") if flag in LISTS else [value]
-    return ",".join(_part(part.strip(), flag, places) for part in parts), True
+    # The machines of `--vary machine=a,b` are a list, too.
+    field, equals, machines = value.partition("=")
+    if flag == "--vary" and field.strip() == MACHINE_FIELD:
+        return f"{field}{equals}{_parts(machines, '--machine', places)}", True
+    return _parts(value, flag, places) if flag in LISTS else _part(
+        value.strip(), flag, places
+    ), True
+
+
+def _parts(value: str, flag: str | None, places: _Places) -> str:
+    return ",".join(_part(part.strip(), flag, places) for part in value.split(","))
 
 
 def _part(word: str, flag: str | None, places: _Places) -> str:

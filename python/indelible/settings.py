@@ -24,6 +24,9 @@ ITEMS = "workload.items"
 #: go with them to any machine, but for the number of items.
 OF_CELLS = ("design.", "workload.")
 
+#: The field of a sweep whose values are machines: names, and paths of files.
+MACHINE_FIELD = "machine"
+
 #: The most values of a range; more are taken for a misprint.
 VALUES_MAX = 1000
 
@@ -143,7 +146,9 @@ def values(key: str, asked: object) -> tuple[str, ...]:
     else:
         found = [as_word(asked)]
     if not found:
-        raise InputError(f"`{key}` has no values; write {key}=1,2,4 or {key}=8:128:8")
+        numbers = f"{key}=1,2,4 or {key}=8:128:8"
+        written = f"{key}=silo,optane" if key == MACHINE_FIELD else numbers
+        raise InputError(f"`{key}` has no values; write {written}")
     if len(found) > VALUES_MAX:
         raise InputError(f"`{key}` has {len(found):,} values; it may have {VALUES_MAX:,} at most")
     return tuple(dict.fromkeys(readable("vary", value) for value in found))
@@ -164,7 +169,7 @@ def as_value(word: str) -> int | float | str:
 
 
 def _range(key: str, word: str) -> Sequence[str]:
-    if ":" not in word:
+    if ":" not in word or key == MACHINE_FIELD:
         return [word]
     words = word.split(":")
     parts = [part for part in map(number, words) if part is not None]

@@ -39,8 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.setting,
         action="append",
         metavar="FIELD=VALUES",
-        help="a field as in --set, or txs or seed, and its values: 1,2,4 or first:last:step; a"
-        " column for each",
+        help="a field as in --set, or machine, txs or seed, and its values: 1,2,4 or"
+        " first:last:step, or of machine names, files or `all`; a column for each",
     )
     parser.add_argument("--machine", metavar="M", help="a machine other than the paper's")
     parser.add_argument(

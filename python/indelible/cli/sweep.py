@@ -12,20 +12,22 @@ from indelible.experiment import MACHINE
 from indelible.metrics import metric_named
 from indelible.plots import sweep as sweep_plot
 from indelible.results.sweep import Sweep
+from indelible.settings import MACHINE_FIELD
 from indelible.text import sweep as sweep_text
 from indelible.verbs import SEED
 
 HELP = "the same runs at several values of a parameter"
 DESCRIPTION = (
     "Run every design on every workload at each value of a field of the machine, the\n"
-    "design or the workload, or of cores, txs and seed; of several fields at each\n"
-    "combination. A row of the table is a point: with one design there is a column\n"
-    "per workload, with several a column of geometric means per design; below it is\n"
-    "where one design overtakes another. With two fields each of these is a grid,\n"
-    "with the first field's values down and the second's across, and one more shows\n"
-    "which design is ahead where; --plot draws them as heat maps. Last come the\n"
-    "verdicts of a sampled crash campaign, as of compare. Exit code 1 if a design\n"
-    "failed it; such a design is never ahead."
+    "design or the workload, or of cores, txs and seed, or on each of several\n"
+    "machines; of several fields at each combination. A row of the table is a point:\n"
+    "with one design there is a column per workload, with several a column of\n"
+    "geometric means per design; below it is where one design overtakes another, and\n"
+    "of machines a column says which is ahead on each. With two fields each of these\n"
+    "is a grid, with the first field's values down and the second's across, and one\n"
+    "more shows which design is ahead where; --plot draws them as heat maps. Last\n"
+    "come the verdicts of a sampled crash campaign, as of compare. Exit code 1 if a\n"
+    "design failed it; such a design is never ahead."
 )
 EPILOG = """\
 examples:
@@ -43,6 +45,8 @@ examples:
       --vary cores=1,2,4,8 \\
       --vary controller.noc_latency=5ns,20ns,60ns --plot plane.png
   indelible sweep --designs lad,silo --workloads hash \\
+      --vary machine=silo,optane,./far.toml
+  indelible sweep --designs lad,silo --workloads hash \\
       --vary silo.entries=10,20 --seeds 5
   indelible sweep --designs lad,silo --workloads hash,btree --cores 8 \\
       --vary silo.entries=10,20,40 --report entries.html
@@ -58,8 +62,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.setting,
         action="append",
         metavar="FIELD=VALUES",
-        help="a field as in --set, or cores, txs or seed, and its values: 1,2,4 or first:last:step;"
-        " may be repeated",
+        help="a field as in --set, or machine, cores, txs or seed, and its values: 1,2,4 or"
+        " first:last:step, or of machine names, files or `all`; may be repeated",
     )
     options.add_cores(parser)
     options.add_metric(parser)
@@ -77,16 +81,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
     options.add_common(parser)
-    parser.set_defaults(seed=None)
+    parser.set_defaults(seed=None, machine=None)
 
 
 def call(args: argparse.Namespace) -> int:
     """Answer `sweep`."""
     options.require(args, "designs", "workloads")
     vary = options.varied(args)
-    if args.seed is not None and "seed" in vary:
-        raise InputError("seed is set twice; keep one")
-    args.seed = SEED if args.seed is None else args.seed
+    for field, usual in (("seed", SEED), (MACHINE_FIELD, MACHINE)):
+        if getattr(args, field) is None:
+            setattr(args, field, usual)
+        elif field in vary:
+            raise InputError(f"{field} is set twice; keep one")
     metric_named(args.metric)
     if args.plot is not None and len(vary) > 2:
         raise InputError("--plot draws a sweep of one field or two; drop it, or a --vary")

@@ -124,7 +124,7 @@ def asked(
     return {
         "designs": ", ".join(answer.designs),
         "workloads": ", ".join(answer.workloads),
-        "machine": " · ".join(filter(None, [answer.machine, answer.core_model()])),
+        "machine": " · ".join(filter(None, [", ".join(answer.machines), answer.core_model()])),
         **more,
         "cores": ", ".join(map(str, cores)),
         "transactions": " to ".join(f"{n:,.0f}" for n in dict.fromkeys((each[0], each[-1])))
@@ -151,9 +151,9 @@ def shown_by(failures: Iterable[tuple[str, str]]) -> list[text.Note]:
 
 
 def parts(of: Simulated) -> dict[str, Any]:
-    """Return the machine, the designs and the workloads, as a page shows them."""
+    """Return the machines, the designs and the workloads, as a page shows them."""
     return {
-        "machine": simulated.machine(of),
+        "machines": simulated.machines(of),
         "designs": simulated.designs(of),
         "workloads": simulated.workloads(of),
     }

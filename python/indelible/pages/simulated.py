@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from indelible import extension
@@ -24,7 +24,7 @@ FACTS = ("guarantee", "paper", "source", "family", "durability", "granularity", 
 class Simulated:
     """The request of an answer."""
 
-    machine: str
+    machines: Sequence[str]
     designs: Sequence[str]
     workloads: Sequence[str]
     settings: Pairs
@@ -37,7 +37,7 @@ class Simulated:
     def of(answer: OfSeeds, varied: Pairs = ()) -> Simulated:
         """Return what an answer is of."""
         return Simulated(
-            machine=answer.machine,
+            machines=answer.machines,
             designs=answer.designs,
             workloads=answer.workloads,
             settings=answer.settings,
@@ -69,7 +69,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Part:
-    """The machine, a design or a workload."""
+    """A machine, a design or a workload."""
 
     name: str
     summary: str
@@ -87,10 +87,14 @@ class Part:
         return [field for field in self.fields if field.varies]
 
 
-def machine(of: Simulated) -> Part:
-    """Return the machine, whose fields come with their sources."""
-    summary = extension.describe(f"machine:{of.machine}", of_machine(_of_all(of)))["summary"]
-    return Part(of.machine, summary, {}, _fields_of_machine(of, _of_all(of), (), of.varied))
+def machines(of: Simulated) -> list[Part]:
+    """Return the machines, whose fields come with their sources."""
+    return [_machine(of, name) for name in of.machines]
+
+
+def _machine(of: Simulated, name: str) -> Part:
+    summary = extension.describe(f"machine:{name}", of_machine(_of_all(of)))["summary"]
+    return Part(name, summary, {}, _fields_of_machine(of, name, _of_all(of), (), of.varied))
 
 
 def designs(of: Simulated) -> list[Part]:
@@ -133,15 +137,26 @@ def _fields_of_its_machine(
     name = called(design) or workload
     varied = tuple(pair for pair in of.varied if pair[0].partition(".")[0] == name)
     varied = of_cell(varied, design, workload)
-    fields = _fields_of_machine(of, settings, _of_all(of), varied)
+    each = [_fields_of_machine(of, at, settings, _of_all(of), varied) for at in of.machines]
+    # Every machine has the same fields, in the same order.
+    fields = [_on_all(on_each) for on_each in zip(*each, strict=True)]
     own = [field for field in fields if field.name != ITEMS]
     return [field for field in own if field.unset is not None or field.varies]
 
 
-def _fields_of_machine(of: Simulated, settings: Pairs, unset: Pairs, varied: Pairs) -> list[Field]:
-    """Return the machine's fields with settings, and what they would be with others."""
+def _on_all(fields: Sequence[Field]) -> Field:
+    """Return a field of one machine or several, with each of its values."""
+    values = dict.fromkeys(field.value for field in fields)
+    unset = dict.fromkeys(field.unset for field in fields if field.unset is not None)
+    return replace(fields[0], value=", ".join(values), unset=", ".join(unset) or None)
+
+
+def _fields_of_machine(
+    of: Simulated, machine: str, settings: Pairs, unset: Pairs, varied: Pairs
+) -> list[Field]:
+    """Return a machine's fields with settings, and what they would be with others."""
     rows, usual = (
-        extension.describe(f"machine:{of.machine}", of_machine(given))["rows"]
+        extension.describe(f"machine:{machine}", of_machine(given))["rows"]
         for given in (settings, unset)
     )
     values = {_key(row): row["value"] for row in usual}

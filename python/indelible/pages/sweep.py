@@ -12,6 +12,7 @@ from indelible.pages import LABEL, Figure, Table, simulated
 from indelible.pages.simulated import Simulated
 from indelible.plots import sweep as sweep_plot
 from indelible.results.sweep import Sweep
+from indelible.settings import MACHINE_FIELD
 from indelible.text import sweep as sweep_text
 from indelible.text.verdicts import judged
 
@@ -89,7 +90,8 @@ def _whole(answer: Sweep) -> Table:
 def _passings(answer: Sweep) -> list[str] | None:
     """Return the crossings of designs, or None where there can be none or runs are missing."""
     found = sweep_text.passings(answer)
-    could = len(answer.vary) == 1 and len(answer.designs) > 1 and not answer.interrupted
+    has_order = len(answer.vary) == 1 and MACHINE_FIELD not in answer.vary
+    could = has_order and len(answer.designs) > 1 and not answer.interrupted
     return found if found or could else None
 
 

@@ -51,6 +51,7 @@ def figure(answer: Reproduction | Reproductions) -> Figure:
     from matplotlib.figure import Figure
 
     of, varied = {"here": answer}, ""
+    machine = "" if answer.used_machine is None else f", machine {answer.used_machine}"
     if isinstance(answer, Reproductions):
         of = {f"here, {' '.join(point)}": found for point, found in answer.points.items()}
         varied = f", at values of {' '.join(answer.vary)}"
@@ -80,8 +81,7 @@ def figure(answer: Reproduction | Reproductions) -> Figure:
             (_order if those is orders else _numbers)(axes, place, claim, looks)
         _frame(axes, those, label)
     _legend(drawing, looks)
-    machine = answer.machine or answer.paper.machine
-    title = f"{answer.paper.title}, machine {machine}{varied}"
+    title = f"{answer.paper.title}{machine}{varied}"
     drawing.suptitle(filled(title, WIDTH_INCHES, NAME_FONT), fontsize=NAME_FONT)
     return drawing
 

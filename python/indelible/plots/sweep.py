@@ -36,7 +36,7 @@ from indelible.plots import (
     widest,
 )
 from indelible.results.sweep import Point, Sweep
-from indelible.settings import number
+from indelible.settings import MACHINE_FIELD, number
 from indelible.text import sweep as sweep_text
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ LABELS_IN_ROW = 4
 
 #: The look of lines of designs that are not crash-safe.
 UNSAFE_LINE = {"linestyle": ":", "fillstyle": "none"}
+
+#: The look of lines over machines, which have no order in which one could go to the next.
+UNJOINED = {"linestyle": ""}
 
 #: The most labels of an axis that are set level; more are turned. And the part of an axis's width
 #: that lines take.
@@ -115,7 +118,10 @@ def figure(answer: Sweep) -> Figure:
 
 
 def _lines(answer: Sweep) -> Figure:
-    """Return a line for each design, or if there is one design, for each workload and the mean."""
+    """Return a line for each design, or if there is one design, for each workload and the mean.
+
+    Over machines it is markers alone.
+    """
     from matplotlib.figure import Figure
 
     ((key, values),) = answer.vary.items()
@@ -128,6 +134,7 @@ def _lines(answer: Sweep) -> Figure:
         told = label(answer, design) if has_several else in_legend(name)
         look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4, "label": told}
         look |= {} if answer.is_safe(design) else UNSAFE_LINE
+        look |= UNJOINED if key == MACHINE_FIELD else {}
         look |= {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
         shown = [value(point) for point in answer.points]
         # Lines go from left to right, in whichever order the values were asked for.

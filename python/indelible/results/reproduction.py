@@ -19,7 +19,7 @@ from indelible.results.origin import origin
 from indelible.results.run import Run
 from indelible.results.sweep import Point
 from indelible.rows import rows_as_csv
-from indelible.settings import Pairs, as_value, canonical, of_cell
+from indelible.settings import MACHINE_FIELD, Pairs, as_value, canonical, of_cell
 
 
 class OfClaims(Shown, ABC):
@@ -66,7 +66,7 @@ class Reproduction(OfClaims):
         """Return the experiments that its claims need."""
         cells = self.paper.cells()
         names = {name for cell in cells for name in (cell.design, cell.workload)}
-        machine = self.machine or self.paper.machine
+        machine = self.used_machine
         # Claims override settings by key, so a field under another name gets its own name first.
         settings = canonical(self.settings, describe(f"machine:{machine}")["rows"])
         plan = {}
@@ -74,6 +74,11 @@ class Reproduction(OfClaims):
             own = of_cell(settings, cell.design, cell.workload, names)
             plan[cell] = cell.experiment(machine, self.txs, self.seed, own)
         return plan
+
+    @property
+    def used_machine(self) -> str:
+        """The machine of its runs, but for claims that have one of their own."""
+        return self.machine or self.paper.machine
 
     @property
     def shown(self) -> list[dict[str, Any]]:
@@ -91,7 +96,7 @@ class Reproduction(OfClaims):
         return {
             "paper": self.paper.name,
             "title": self.paper.title,
-            "machine": self.machine or self.paper.machine,
+            "machine": self.used_machine,
             "seed": self.seed,
             "rows": self.rows,
             "runs": [run.json() for run in self.runs.values()],
@@ -109,7 +114,7 @@ class Reproduction(OfClaims):
         kept = tuple(pair for pair in self.settings if pair[0] not in vary)
         return line(
             *("reproduce", self.paper.name),
-            flag("--machine", self.machine),
+            [] if MACHINE_FIELD in vary else flag("--machine", self.machine),
             [word for key, of in vary.items() for word in ("--vary", f"{key}={','.join(of)}")],
             [] if "txs" in vary else flag("--txs", self.txs),
             sets(kept),
@@ -138,6 +143,11 @@ class Reproductions(OfClaims):
         return next(iter(self.points.values()))
 
     @property
+    def used_machine(self) -> str | None:
+        """The machine of the runs, None if it varies."""
+        return None if MACHINE_FIELD in self.vary else self.first.used_machine
+
+    @property
     def interrupted(self) -> bool:
         """Whether not all runs had ended."""
         return self.first.interrupted
@@ -163,6 +173,7 @@ class Reproductions(OfClaims):
         }
         return {
             **self.first.json(),
+            "machine": self.used_machine,
             "vary": {key: [*map(as_value, values)] for key, values in self.vary.items()},
             "rows": self.rows,
             "runs": [run.json() for run in runs.values()],

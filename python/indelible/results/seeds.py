@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
@@ -57,7 +57,8 @@ class OfSeeds(Shown, ABC):
 
     designs: tuple[str, ...]
     workloads: tuple[str, ...]
-    machine: str
+    #: The machine, None if it varies.
+    machine: str | None
     seeds: tuple[int, ...]
     metric: str
     durability: Mapping[str, str]
@@ -206,12 +207,23 @@ class OfSeeds(Shown, ABC):
         """Return half the width of the confidence interval of that mean."""
         return half_width(self.mean(cells, seed) for seed in self.seeds_shown)
 
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines of the runs."""
+        return () if self.machine is None else (self.machine,)
+
     def core_model(self) -> str:
-        """Return the core model and the durability domain, each if it is the same in all runs."""
-        rows = [run.data for run in self.runs.values()]
-        models = dict.fromkeys(f"{row['core_model']} core" for row in rows)
-        domains = dict.fromkeys(f"domain {row['domain']}" for row in rows)
-        return " · ".join(word for words in (models, domains) if len(words) == 1 for word in words)
+        """Return the core model and the durability domain, each if `of_runs` has something."""
+        words = (
+            self.of_runs(lambda row: f"{row['core_model']} core"),
+            self.of_runs(lambda row: f"domain {row['domain']}"),
+        )
+        return " · ".join(filter(None, words))
+
+    def of_runs(self, said: Callable[[Mapping[str, Any]], str]) -> str:
+        """Return what is `said` of a run if it is the same of all runs, else no text."""
+        words = {said(run.data) for run in self.runs.values()}
+        return words.pop() if len(words) == 1 else ""
 
     def line(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -22,7 +22,7 @@ from indelible.results.crash import Verdict
 from indelible.results.origin import origin
 from indelible.results.seeds import AnyCell, OfSeeds, known, parts_of
 from indelible.rows import rows_as_csv
-from indelible.settings import as_value, as_word
+from indelible.settings import MACHINE_FIELD, as_value, as_word
 
 #: The least lead that counts: a smaller one is shown as 1.00 (ours).
 LEAST_LEAD = 1.005
@@ -102,15 +102,38 @@ class Sweep(OfSeeds):
     def _row(self, point: Point, design: str) -> list[SweepCell]:
         return [self.place((point, design, workload)) for workload in self.workloads]
 
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines of the runs, which may vary."""
+        return tuple(self.vary.get(MACHINE_FIELD, super().machines))
+
+    def of_runs(self, said: Callable[[Mapping[str, Any]], str]) -> str:
+        """Return what is `said` of a run, of machines that vary with the machines if they differ.
+
+        No text if it is not the same of all runs on one machine.
+        """
+        of: dict[str, set[str]] = {}
+        for (point, *_), run in self.runs.items():
+            of.setdefault(self.named(point).get(MACHINE_FIELD, ""), set()).add(said(run.data))
+        if any(len(words) > 1 for words in of.values()):
+            return ""
+        machines: dict[str, list[str]] = {}
+        for machine, (word,) in of.items():
+            machines.setdefault(word, []).append(machine)
+        if len(machines) == 1:
+            return next(iter(machines))
+        return ", ".join(f"{word} ({', '.join(names)})" for word, names in machines.items())
+
     def crossings(self) -> list[dict[str, Any]]:
         """Return where one design passes another, if a single field varies.
 
+        Machines have no order in which a design could pass another: `ahead` has who leads on each.
         Over several workloads the geometric means of the designs' values are compared. With several
         seeds a crossing is `sure` if the confidence intervals of the leads at both points exclude
         1. Designs that differ by less than half a hundredth are level, and neither is ahead. A
         design that is no rival passes none, and none passes one that failed a crash campaign.
         """
-        if len(self.vary) != 1:
+        if len(self.vary) != 1 or MACHINE_FIELD in self.vary:
             return []
         sound = [d for d in self.designs if self.verdict_on_all(d).kind != "fail"]
         found = (c for pair in combinations(sound, 2) for c in self._crossings(*pair))
@@ -137,8 +160,9 @@ class Sweep(OfSeeds):
         return tuple(filter(self.is_rival, durable))
 
     def ahead(self) -> list[dict[str, Any]]:
-        """Return which design is ahead at each point, if two fields vary and designs compete.
+        """Return which design is ahead at each point, if designs compete.
 
+        Two fields vary, or the machine does.
         The leader is the design with the best metric (over several workloads the geometric mean),
         by the factor `lead` over the `second` best. The design is None where the two are level
         (they differ by less than half a hundredth), or where a rival has no value or 0. With
@@ -146,7 +170,8 @@ class Sweep(OfSeeds):
         empty for a metric of which neither more nor less is better.
         """
         is_contest = METRICS[self.metric].higher_is_better is not None
-        if not is_contest or len(self.vary) != 2 or len(self.rivals()) < 2:
+        is_asked = len(self.vary) == 2 or [*self.vary] == [MACHINE_FIELD]
+        if not (is_contest and is_asked) or len(self.rivals()) < 2:
             return []
         return [{"point": self.named(point), **self._ahead(point)} for point in self.points]
 

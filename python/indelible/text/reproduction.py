@@ -61,7 +61,8 @@ def _told(
 ) -> str:
     """Return the tables with their title before them and the notes behind."""
     first = answers[0]
-    words = [f"machine {first.machine or first.paper.machine}"]
+    machines = {answer.used_machine for answer in answers}
+    words = [f"machine {first.used_machine}"] if len(machines) == 1 else []
     counts = {
         run.data["txs"] // run.data["cores"]
         for answer in answers

@@ -18,8 +18,8 @@ from indelible.text import verdicts as verdicts_text
 from indelible.text.comparison import Grid, stubbed_tables
 from indelible.text.verdicts import judged
 
-#: The head of the grid of leading designs, the word where the two best are level, and the mark
-#: behind a design's name if the interval of its lead includes 1.
+#: The head of the grid or the column of leading designs, the word where the two best are level, and
+#: the mark behind a design's name if the interval of its lead includes 1.
 AHEAD = "ahead"
 LEVEL = "level"
 DOUBT = "?"
@@ -53,16 +53,21 @@ def sweep(answer: Sweep, width: int | None = None) -> str:
 def grids(answer: Sweep) -> dict[str, Grid]:
     """Return the tables as cells, by name; that of all points together has none.
 
-    Of two fields there is one for each column of the list, and one of who is ahead.
+    Of two fields there is one for each column of the list, and one of who is ahead. Of machines
+    alone that is a column, too.
     """
     if len(answer.vary) == 2:
         return _planes(answer)
-    shown = columns(answer)
+    shown, ahead = columns(answer), _ahead(answer)
     rows = (
-        [*point, *(text.ratio_cell(*value(point)) for value in shown.values())]
+        [
+            *point,
+            *(text.ratio_cell(*value(point)) for value in shown.values()),
+            *([ahead[point]] if ahead else []),
+        ]
         for point in answer.points
     )
-    return {"": [[*answer.vary, *shown], *rows]}
+    return {"": [[*answer.vary, *shown, *([AHEAD] if ahead else [])], *rows]}
 
 
 def stubs(answer: Sweep) -> int:
@@ -96,13 +101,12 @@ def base(answer: Sweep) -> str:
 
 def where(answer: Sweep, model: str = "") -> str:
     """Return the machine with a note on its model, and the settings that all points share."""
-    counts = {run.data["cores"] for run in answer.runs.values()}
-    words = [f"machine {answer.machine}", *([model] if model else [])]
-    if len(counts) == 1 and "cores" not in answer.vary:
-        (count,) = counts
-        words.append(text.plural(count, "core"))
-    seeds = [] if "seed" in answer.vary else [text.seeds_said(answer.seeds_shown)]
-    return " · ".join([*words, *seeds, *text.settings_said(answer.settings)])
+    machine = "" if answer.machine is None else f"machine {answer.machine}"
+    varies = "cores" in answer.vary
+    cores = "" if varies else answer.of_runs(lambda row: text.plural(row["cores"], "core"))
+    seeds = "" if "seed" in answer.vary else text.seeds_said(answer.seeds_shown)
+    words = [machine, model, cores, seeds, *text.settings_said(answer.settings)]
+    return " · ".join(filter(None, words))
 
 
 def _said(answer: Sweep, point: Point) -> str:
@@ -165,13 +169,18 @@ def _planes(answer: Sweep) -> dict[str, Grid]:
         name: {point: text.ratio_cell(*value(point)) for point in answer.points}
         for name, value in columns(answer).items()
     }
-    if ahead := answer.ahead():
-        planes[AHEAD] = {tuple(r["point"].values()): " ".join(leader(answer, r)) for r in ahead}
+    if ahead := _ahead(answer):
+        planes[AHEAD] = ahead
     (down, rows), (_, across) = answer.vary.items()
     return {
         name: [[down, *across], *([row, *(shown[row, value] for value in across)] for row in rows)]
         for name, shown in planes.items()
     }
+
+
+def _ahead(answer: Sweep) -> dict[Point, str]:
+    """Return the leading design at each point as a cell; none where nobody could lead."""
+    return {tuple(row["point"].values()): " ".join(leader(answer, row)) for row in answer.ahead()}
 
 
 def notes(answer: Sweep) -> list[text.Note]:
@@ -204,7 +213,7 @@ def notes(answer: Sweep) -> list[text.Note]:
 
 
 def _ahead_notes(answer: Sweep) -> list[text.Note]:
-    """Return the notes on the grid of leading designs: what it compares, and what it leaves out."""
+    """Return the notes on the leading designs: what is compared, and what is left out."""
     ahead = answer.ahead()
     if not ahead:
         return []

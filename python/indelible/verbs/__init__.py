@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from indelible import extension
 from indelible.arguments import (
     LEAST,
     WHOLE_MAX,
@@ -23,7 +24,7 @@ from indelible.errors import InputError
 from indelible.experiment import Experiment, read_scripts, require_use
 from indelible.names import unknown
 from indelible.scripts import is_script
-from indelible.settings import Pairs, Settings, of_cell, pairs, varied
+from indelible.settings import MACHINE_FIELD, Pairs, Settings, of_cell, pairs, varied
 
 Value = TypeVar("Value")
 
@@ -31,7 +32,7 @@ Value = TypeVar("Value")
 SEED = 1
 
 #: The fields other than settings that may vary in a sweep.
-RUN_FIELDS = ("cores", "txs", "seed")
+RUN_FIELDS = (MACHINE_FIELD, "cores", "txs", "seed")
 
 #: With more seeds a confidence interval hardly becomes narrower: four times as many halve it.
 SEEDS_MAX = 100
@@ -68,6 +69,13 @@ def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tup
     if not asked:
         raise InputError("there is nothing to run: name at least one design and one workload")
     every = [row["name"] for row in rows if row.get("in_all", True)]
+    return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
+
+
+def machines_of(what: str, asked: object) -> tuple[str, ...]:
+    """Return the names of machines without repetition, `all` standing for every preset."""
+    every = [row["name"] for row in extension.catalog("machines")]
+    asked = listed(what, asked)
     return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
 
 
@@ -126,6 +134,11 @@ def varied_alone(
             raise InputError(f"{key} is set twice; keep one")
     if seeds != 1 and "seed" in values:
         raise InputError("`seed` varies, and `seeds` takes means over seeds; keep one")
+    if MACHINE_FIELD in values:
+        values[MACHINE_FIELD] = machines_of("vary", values[MACHINE_FIELD])
+        for name in values[MACHINE_FIELD]:
+            # An unknown one is refused here, and not in the name of the first run on it.
+            extension.describe(f"machine:{name}")
     return values
 
 
@@ -136,12 +149,14 @@ def unless_usual(value: Value, usual: Value) -> Value | None:
 
 def of_point(fields: Pairs) -> tuple[dict[str, Any], Pairs]:
     """Return the fields of a point that are the run's own, and those that are settings."""
-    own = {key: run_field(key, value) for key, value in fields if key in RUN_FIELDS}
+    own = {key: _run_field(key, value) for key, value in fields if key in RUN_FIELDS}
     return own, tuple(pair for pair in fields if pair[0] not in RUN_FIELDS)
 
 
-def run_field(key: str, value: str) -> int:
+def _run_field(key: str, value: str) -> int | str:
     """Return the value of one of `RUN_FIELDS` that varies, which came as a word."""
+    if key == MACHINE_FIELD:
+        return value
     least = LEAST.get(key, 0)
     is_whole = value.isascii() and value.isdecimal()
     # Python refuses to read some thousand digits, and no valid value has so many.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from indelible import extension, pool, probes
+from indelible import pool, probes
 from indelible.arguments import listed, truth, whole
 from indelible.errors import InputError
 from indelible.evaluation import Cell
@@ -14,6 +14,7 @@ from indelible.jobs import run_all
 from indelible.probes import GROUPS, Memory
 from indelible.results.probe import DRAWN, Probed, curve_cells
 from indelible.settings import OF_CELLS, Pairs, Settings, pairs
+from indelible.verbs import machines_of
 
 MACHINE = "optane"
 
@@ -40,7 +41,7 @@ def probe(
             f"there is no figure of {', '.join(groups)}; add one of {', '.join(DRAWN)}"
         )
     settings = _of_machine(pairs(set))
-    memories = tuple(Memory.of(machine, settings) for machine in _named(machines))
+    memories = tuple(Memory.of(machine, settings) for machine in machines_of("machines", machines))
     if not (groups and memories):
         raise InputError("there is nothing to measure: name at least one machine and one group")
     plan = {
@@ -54,13 +55,6 @@ def probe(
     if interrupted:
         raise pool.Interrupted(answer)
     return answer
-
-
-def _named(machines: object) -> tuple[str, ...]:
-    """Return the names of machines without repetition, `all` standing for every preset."""
-    every = [row["name"] for row in extension.catalog("machines")]
-    asked = listed("machines", machines)
-    return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
 
 
 def _of_machine(settings: Pairs) -> Pairs:

@@ -38,7 +38,7 @@ def reproduce(
     With `dask`, a scheduler's address or a `distributed.Client`, its workers make the runs.
     """
     asked = paper_named(paper)
-    said = {"txs": txs, "seed": unless_usual(seed, SEED)}
+    said = {"machine": machine, "txs": txs, "seed": unless_usual(seed, SEED)}
     values = {} if vary is None else varied_alone(vary, said, 1)
     if "cores" in values:
         raise InputError("each claim sets its own number of cores; vary something else")

@@ -14,7 +14,7 @@ from indelible.experiment import MACHINE, Experiment
 from indelible.jobs import bounds, run_each, sampled
 from indelible.metrics import metric_named
 from indelible.results.sweep import Point, Sweep
-from indelible.settings import Settings, of_cell, pairs
+from indelible.settings import MACHINE_FIELD, Settings, of_cell, pairs
 from indelible.verbs import (
     SEED,
     base_of,
@@ -50,11 +50,12 @@ def sweep(
     """Run every design on every workload at all combinations of the values of some fields.
 
     `vary` has the values of each field, as in `{"design.entries": [10, 20, 40]}` or `"8:128:24"`;
-    `cores`, `txs` and `seed` are fields, too. With several `seeds`, from `seed` on, the answer has
-    their means. With `crash` the power of each design is cut 200 times on each workload, as by
-    `compare`, and again for each value of a field of the design's or the workload's own. Answers
-    are kept in the folder `keep`, and runs whose answers it has are not made again. With `dask`, a
-    scheduler's address or a `distributed.Client`, its workers do all of it.
+    `machine` (names, files, or `all`), `cores`, `txs` and `seed` are fields, too. With several
+    `seeds`, from `seed` on, the answer has their means. With `crash` the power of each design is
+    cut 200 times on each workload, as by `compare`, and again for each value of a field of the
+    design's or the workload's own. Answers are kept in the folder `keep`, and runs whose answers it
+    has are not made again. With `dask`, a scheduler's address or a `distributed.Client`, its
+    workers do all of it.
     """
     crash = truth("crash", crash)
     rows = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
@@ -67,7 +68,8 @@ def sweep(
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
-    said = {"cores": cores, "txs": txs, "seed": unless_usual(seed, SEED)}
+    said: dict[str, object] = {"cores": cores, "txs": txs}
+    said |= {"machine": unless_usual(machine, MACHINE), "seed": unless_usual(seed, SEED)}
     values = varied_alone(vary, said, seeds)
     each_seed = seeds_of(seed, seeds)
     points = tuple(product(*values.values()))
@@ -105,7 +107,7 @@ def sweep(
         workloads=workloads,
         vary=values,
         points=points,
-        machine=next(iter(at)).machine,
+        machine=None if MACHINE_FIELD in values else on,
         seeds=each_seed,
         metric=metric,
         normalize=normalize,
