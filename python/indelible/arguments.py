@@ -79,7 +79,9 @@ def named(what: str, value: object) -> str:
     if isinstance(value, (type, scripts.Named)) and what in DESIGNS:
         return scripts.named(value)
     if not isinstance(value, (str, os.PathLike)) or "\0" in os.fsdecode(value):
-        raise InputError(f"`{what}` must be a name, not {value!r}")
+        several = f"; `sweep` takes several: vary={{'machine': {value!r}}}"
+        hint = several if what == "machine" and isinstance(value, (list, tuple)) else ""
+        raise InputError(f"`{what}` must be a name, not {value!r}{hint}")
     return readable(what, os.fsdecode(value))
 
 

@@ -14,6 +14,7 @@ import pytest
 import indelible
 from conftest import needs_core
 from indelible import bundles, jobs
+from indelible.cli import parser
 from indelible.experiment import Experiment
 from indelible.pages import report
 from indelible.plots import sweep as sweep_plot
@@ -225,3 +226,30 @@ def test_claims_of_a_paper_on_several_machines_have_a_column_each() -> None:
 def test_machines_of_claims_are_said_once(command: Command) -> None:
     words = ["reproduce", "loc", "--vary", "machine=silo,ssp", "--machine", "silo"]
     assert command(*words)[2] == "indelible: error: machine is set twice; keep one\n"
+
+
+@pytest.mark.parametrize("several", ["silo,ssp", "all"])
+def test_where_one_machine_is_asked_for_several_are_a_sweep(
+    command: Command, fake: ModuleType, several: str
+) -> None:
+    words = {
+        "run": ["--design", "silo", "--workload", "hash"],
+        "compare": [],
+        "sweep": [*SWEEP[1:], "--vary", "cores=1,2"],
+        "reproduce": ["loc"],
+    }
+    for verb, own in words.items():
+        code, _, complaints = command(verb, *own, "--machine", several)
+        sweep = "reproduce" if verb == "reproduce" else "sweep"
+        said = f"`{several}` is not one machine; `indelible {sweep} --vary machine={several}` runs"
+        assert (code, said in complaints, complaints.count("\n")) == (2, True, 1)
+    assert not fake.asked
+    with pytest.raises(indelible.InputError, match=r"takes several: vary={'machine': \['silo'"):
+        indelible.compare(machine=["silo", "ssp"])
+
+
+@needs_core
+def test_a_machine_file_may_have_a_comma_in_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "far,away.toml"
+    file.write_text(FAR, encoding="utf-8")
+    assert parser.parse(["run", "--machine", str(file)]).machine == str(file)

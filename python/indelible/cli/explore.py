@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--design",
-        type=options.one("design"),
+        type=options.one("design", options.COMPARED),
         default=DESIGN,
         metavar="D",
         help=f"the design that the program runs on ({DESIGN})",

@@ -31,6 +31,9 @@ class Printed(Protocol):
 
 Shown = TypeVar("Shown", bound=Printed)
 
+#: The words of a command before the designs that it compares.
+COMPARED = "compare --designs "
+
 #: More digits than the largest valid number has, even with a `_` here and there.
 DIGITS_MAX = 30
 
@@ -68,13 +71,14 @@ def above_zero(word: str) -> float:
     return value
 
 
-def one(what: str) -> Callable[[str], str]:
-    """Return a reader of the name of one design or workload; `compare` is what takes several."""
+def one(what: str, several: str) -> Callable[[str], str]:
+    """Return a reader of one name; `several` are the words of the command that takes several."""
 
     def read(word: str) -> str:
-        if "," in word or word == "all":
+        is_several = "," in word or word == "all"
+        if is_several and not os.path.isfile(word):
             raise argparse.ArgumentTypeError(
-                f"`{word}` is not one {what}; `indelible compare --{what}s {word}` runs several"
+                f"`{word}` is not one {what}; `indelible {several}{word}` runs several"
             )
         return word
 
@@ -133,10 +137,10 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def add_cell(parser: argparse.ArgumentParser, design: str = "the design") -> None:
     """Add the flags that name one design and one workload; `design` is the help of the first."""
-    parser.add_argument("--design", type=one("design"), metavar="D", help=design)
+    parser.add_argument("--design", type=one("design", COMPARED), metavar="D", help=design)
     parser.add_argument(
         "--workload",
-        type=one("workload"),
+        type=one("workload", "compare --workloads "),
         metavar="W",
         help="the workload; implied by --sql, --ycsb or --replay",
     )
@@ -144,7 +148,13 @@ def add_cell(parser: argparse.ArgumentParser, design: str = "the design") -> Non
 
 def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> None:
     """Add the flags that say what is simulated, except designs, workloads and cores."""
-    parser.add_argument("--machine", default=machine, metavar="M", help=f"the machine ({machine})")
+    parser.add_argument(
+        "--machine",
+        type=one("machine", "sweep --vary machine="),
+        default=machine,
+        metavar="M",
+        help=f"the machine ({machine})",
+    )
     parser.add_argument("--txs", type=whole(1), metavar="N", help=f"transactions per core ({txs})")
     add_settings(parser)
     add_files(parser)

@@ -42,7 +42,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a field as in --set, or machine, txs or seed, and its values: 1,2,4 or"
         " first:last:step, or of machine names, files or `all`; a column for each",
     )
-    parser.add_argument("--machine", metavar="M", help="a machine other than the paper's")
+    parser.add_argument(
+        "--machine",
+        type=options.one("machine", "reproduce --vary machine="),
+        metavar="M",
+        help="a machine other than the paper's",
+    )
     parser.add_argument(
         "--txs", type=options.whole(1), metavar="N", help="transactions per core (2,000)"
     )
