@@ -24,6 +24,9 @@ from indelible.extension import Control, ask
 MACHINE = "silo"
 CRASH_MACHINE = "tiny"
 
+#: The fields of an experiment that are options of every command that runs any, and no settings.
+OPTIONS = ("machine", "txs", "seed")
+
 #: The part of a run that `trace` records by default (ours: some ten thousand events on machine
 #: `silo`, which Perfetto shows at once).
 TIMELINE_START = "0ns"
@@ -124,6 +127,10 @@ class Experiment:
                 object.__setattr__(self, name, whole(name, value))
         for name in ("exact", "epochs", "latencies"):
             object.__setattr__(self, name, truth(name, getattr(self, name)))
+        for key, value in self.settings:
+            if key in OPTIONS:
+                said = f"`{key}` is no setting but an option of its own: --{key} {value}"
+                raise InputError(said)
         # Rust takes settings as a map, in which a key is once.
         for key, times in Counter(key for key, _ in self.settings).items():
             if times > 1:

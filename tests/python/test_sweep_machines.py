@@ -71,6 +71,12 @@ BAD = {
     "twice": ([*MACHINES, "--machine", "silo"], "machine is set twice; keep one"),
     "none": (["--vary", "machine=,"], "`machine` has no values; write machine=silo,optane"),
     "unknown": (["--vary", "machine=silo,sssp"], "unknown machine `sssp`; "),
+    "several": (["--vary", "machines=silo,ssp"], "`machines` is no field; did you mean `machine`?"),
+    "core": (["--vary", "core=1,2"], "`core` is no field; did you mean `cores`?"),
+    "set": (
+        ["--vary", "cores=1,2", "--set", "machine=ssp"],
+        "`machine` is no setting but an option of its own: --machine ssp",
+    ),
 }
 
 
@@ -253,3 +259,8 @@ def test_a_machine_file_may_have_a_comma_in_its_name(tmp_path: Path) -> None:
     file = tmp_path / "far,away.toml"
     file.write_text(FAR, encoding="utf-8")
     assert parser.parse(["run", "--machine", str(file)]).machine == str(file)
+
+
+def test_a_field_of_a_section_is_not_taken_for_one_of_the_run(fake: ModuleType) -> None:
+    indelible.sweep("silo", "hash", {"x.seed": [1, 2]})
+    assert {spec["settings"]["x.seed"] for kind, spec in fake.asked if kind == "run"} == {"1", "2"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from indelible import extension
@@ -33,6 +34,9 @@ SEED = 1
 
 #: The fields other than settings that may vary in a sweep.
 RUN_FIELDS = (MACHINE_FIELD, "cores", "txs", "seed")
+
+#: How close a word is to the name of a field for which it is taken, from 0 to 1.
+CLOSE = 0.8
 
 #: With more seeds a confidence interval hardly becomes narrower: four times as many halve it.
 SEEDS_MAX = 100
@@ -129,6 +133,10 @@ def varied_alone(
     `said` has what the caller said of the fields of the run, None where that is nothing.
     """
     values = varied(vary)
+    for key in values:
+        close = [] if "." in key else get_close_matches(key, RUN_FIELDS, 1, CLOSE)
+        if close and key not in close:
+            raise InputError(f"`{key}` is no field; did you mean `{close[0]}`?")
     for key, own in said.items():
         if own is not None and key in values:
             raise InputError(f"{key} is set twice; keep one")
