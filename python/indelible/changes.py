@@ -165,8 +165,8 @@ def among(
 def _names(field: Field) -> tuple[str, ...]:
     """Return the names of a field: its own, its section, and those with its kind of owner."""
     section, _, key = field.name.rpartition(".")
-    names = (field.name, section or field.name)
-    return (*names, field.of, f"{field.of}.{key}") if field.of in (DESIGN, WORKLOAD) else names
+    names = (field.name, section or field.name, field.of)
+    return (*names, f"{field.of}.{key}") if field.of in (DESIGN, WORKLOAD) else names
 
 
 def each(

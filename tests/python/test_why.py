@@ -268,6 +268,7 @@ def test_names_of_fields_are_those_of_settings(fake: ModuleType) -> None:
     assert found("controller.entries") == {"controller.wpq"}, "as another tool has it"
     assert found("design.entries") == found("design") == {"silo.entries", "undo@x86.entries"}
     assert found("silo", "txs") == {"silo.entries", "txs"}
+    assert found("machine") == {"controller.wpq"}
     assert found("workload") == {"workload.items"}
     assert found("workload.items") == {"workload.items"}
 

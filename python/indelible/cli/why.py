@@ -61,8 +61,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--fields",
         type=options.names,
         metavar="F,G",
-        help="change only these: fields, as in --set, or whole sections: pm, or the name of a"
-        " design or a workload (all)",
+        help="change only these: fields, as in --set, or whole sections: pm, the name of a design"
+        " or a workload, or machine for each of its sections (all)",
     )
     parser.add_argument(
         "--top",
