@@ -90,6 +90,24 @@ def test_a_command_imports_no_other_one(words: list[str], own: list[str]) -> Non
     } == {*own}
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["compare", "--vary", "machine=silo,ssp"], "; `sweep` and `reproduce` have it"),
+        (["run", "--against", "optane"], "; `native` has it"),
+        # What a letter more or less makes one of its own is told as that.
+        (["run", "--designs", "silo"], "; did you mean `--design`?"),
+        (["compare", "--varied", "x"], "; did you mean "),
+    ],
+)
+def test_an_option_of_another_command_is_said_to_be_its(
+    command: Callable[..., tuple[int, str, str]], words: list[str], said: str
+) -> None:
+    code, _, complaints = command(*words)
+    told = f"indelible: error: unknown option `{words[1]}` of `indelible {words[0]}`{said}"
+    assert (code, complaints.startswith(told), complaints.count("\n")) == (2, True, 1)
+
+
 @needs_core
 def test_without_stderr_the_exit_code_is_the_same() -> None:
     words = "-m indelible run --design foo --workload hash"

@@ -42,6 +42,9 @@ COMMANDS = {
     "native": "native",
 }
 
+#: From how close a word is to an option on, from 0 to 1, it is no option of another command.
+SURE = 0.85
+
 EPILOG = """\
 examples:
   indelible list designs
@@ -179,7 +182,20 @@ def _refuse(word: str, parser: Parser, argv: Sequence[str]) -> NoReturn:
     known = [option for option in parser._option_string_actions if option.startswith("--")]
     if flag in known:
         raise InputError(f"`{flag}` comes after the command: `{parser.prog} {word}`")
-    raise InputError(f"unknown option `{flag}` of `{parser.prog}`{_meant(flag, known)}")
+    said = f"unknown option `{flag}` of `{parser.prog}`"
+    of_others = [f"`{name}`" for name in COMMANDS if flag in _options(name)]
+    if of_others and not difflib.get_close_matches(flag, known, 1, SURE):
+        *several, last = of_others
+        have = f"{', '.join(several)} and {last} have" if several else f"{last} has"
+        raise InputError(f"{said}; {have} it")
+    raise InputError(f"{said}{_meant(flag, known)}")
+
+
+def _options(command: str) -> Mapping[str, object]:
+    """Return the options of a command; who is about to be told of an error has time to import."""
+    parser = Parser()
+    module_of(command).add_options(parser)
+    return parser._option_string_actions
 
 
 def _meant(word: str, known: Sequence[str] | Mapping[str, object]) -> str:
