@@ -126,6 +126,23 @@ def test_what_differs_between_machines_is_said_with_them() -> None:
     )
 
 
+@needs_core
+def test_a_note_has_the_amounts_of_data_where_machines_have_others() -> None:
+    note = "machines differ in data, too: 400,000 items (silo), 600,000 items (ssp);"
+    vary = {"machine": ["silo", "ssp"]}
+    for more, told in (
+        ({}, True),
+        ({"set": {"workload.items": 100}}, False),
+        ({"set": {"hash.items": 100}}, False),
+        ({"vary": vary | {"workload.items": [100]}}, False),
+        ({"vary": {"cores": [1]}}, False),
+        ({"vary": {"machine": ["silo"]}}, False),
+    ):
+        asked = {"vary": vary, "txs": 5, "crash": False} | more
+        shown = " ".join(str(indelible.sweep("silo", "hash", **asked)).split())
+        assert (note in shown, "differ in data" in shown) == (told, told), more
+
+
 def test_who_leads_on_each_machine_is_a_column(fake: ModuleType) -> None:
     vary = {"machine": ["silo", "ssp", "tiny"]}
     asked = indelible.sweep(["silo", "leaky"], "hash", vary, crash=False)

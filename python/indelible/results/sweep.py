@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
 from os import PathLike
@@ -45,6 +45,8 @@ class Sweep(OfSeeds):
     normalize: str | None
     #: The number of cores, None if it varies or is the machine's.
     cores: int | None = None
+    #: How many items workloads have on each machine, if it varies.
+    items: Mapping[str, int] = field(default_factory=dict)
 
     def cells(self) -> list[SweepCell]:
         """Return the cells in the order of the rows."""
@@ -117,12 +119,7 @@ class Sweep(OfSeeds):
             of.setdefault(self.named(point).get(MACHINE_FIELD, ""), set()).add(said(run.data))
         if any(len(words) > 1 for words in of.values()):
             return ""
-        machines: dict[str, list[str]] = {}
-        for machine, (word,) in of.items():
-            machines.setdefault(word, []).append(machine)
-        if len(machines) == 1:
-            return next(iter(machines))
-        return ", ".join(f"{word} ({', '.join(names)})" for word, names in machines.items())
+        return by_machine({machine: word for machine, (word,) in of.items()})
 
     def crossings(self) -> list[dict[str, Any]]:
         """Return where one design passes another, if a single field varies.
@@ -321,6 +318,16 @@ class Sweep(OfSeeds):
         from indelible.text import sweep as sweep_text
 
         return sweep_text.sweep(self)
+
+
+def by_machine(said: Mapping[str, str]) -> str:
+    """Return what is said of each machine, once if it is the same of all, else with their names."""
+    machines: dict[str, list[str]] = {}
+    for machine, word in said.items():
+        machines.setdefault(word, []).append(machine)
+    if len(machines) == 1:
+        return next(iter(machines))
+    return ", ".join(f"{word} ({', '.join(names)})" for word, names in machines.items())
 
 
 def _numbers(values: Iterable[str]) -> tuple[int | float | str, ...]:

@@ -13,7 +13,8 @@ from typing import Any
 from indelible import text
 from indelible.ignored import joined
 from indelible.metrics import METRICS
-from indelible.results.sweep import Point, Sweep
+from indelible.results.sweep import Point, Sweep, by_machine
+from indelible.settings import ITEMS
 from indelible.text import verdicts as verdicts_text
 from indelible.text.comparison import Grid, stubbed_tables
 from indelible.text.verdicts import judged
@@ -185,7 +186,7 @@ def _ahead(answer: Sweep) -> dict[Point, str]:
 
 def notes(answer: Sweep) -> list[text.Note]:
     """Return the notes on the tables."""
-    told = [*text.refused_notes(answer), *_ahead_notes(answer)]
+    told = [*text.refused_notes(answer), *_ahead_notes(answer), *_items_notes(answer)]
     said = f"95 %: the widest confidence interval over {len(answer.seeds_shown)} seeds is that of"
     widths = {
         f"{name} at {_said(answer, point)}": value(point)
@@ -234,6 +235,16 @@ def _ahead_notes(answer: Sweep) -> list[text.Note]:
         doubt = "the 95 % interval of the lead includes 1: more --seeds may decide"
         told.append((DOUBT, doubt))
     return told
+
+
+def _items_notes(answer: Sweep) -> list[text.Note]:
+    """Return the note that workloads have other amounts of data on other machines."""
+    given = {*answer.vary, *(key for key, _ in answer.settings)}
+    has_own = ITEMS in given or all(f"{name}.items" in given for name in answer.workloads)
+    if has_own or len({*answer.items.values()}) < 2:
+        return []
+    counts = by_machine({name: text.plural(n, "item") for name, n in answer.items.items()})
+    return [("*", f"machines differ in data, too: {counts}; --set {ITEMS}=N gives all the same")]
 
 
 def passings(answer: Sweep) -> list[str]:

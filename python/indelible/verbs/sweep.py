@@ -14,7 +14,7 @@ from indelible.experiment import MACHINE, Experiment
 from indelible.jobs import bounds, run_each, sampled
 from indelible.metrics import metric_named
 from indelible.results.sweep import Point, Sweep
-from indelible.settings import MACHINE_FIELD, Settings, of_cell, pairs
+from indelible.settings import ITEMS, MACHINE_FIELD, Settings, of_cell, pairs
 from indelible.verbs import (
     SEED,
     base_of,
@@ -94,6 +94,7 @@ def sweep(
     # Seed by seed and point by point, so that an interruption leaves whole points of a seed.
     for cell, one in sorted(plan.items(), key=lambda pair: pair[1].seed):
         at.setdefault(one, [f"{key}={value}" for key, value in zip(values, cell[0], strict=True)])
+    items = {name: _items(name) for name in values.get(MACHINE_FIELD, ())}
     durability = {row["name"]: row["durability"] for row in rows["designs"]}
     # What survives does not depend on the seed, so that a seed that varies needs no campaign.
     first = plan[points[0], chosen[0], workloads[0], each_seed[0]].seed
@@ -121,9 +122,16 @@ def sweep(
         txs=txs,
         exact=truth("exact", exact),
         scripts=scripts,
+        items=items,
         verdicts=bounds(judged, durability) | verdicts,
         is_tested=crash,
     )
     if interrupted:
         raise pool.Interrupted(answer)
     return answer
+
+
+def _items(machine: str) -> int:
+    """Return how many items workloads have on a machine."""
+    rows = extension.describe(f"machine:{machine}")["rows"]
+    return next(int(row["value"]) for row in rows if f"{row['section']}.{row['key']}" == ITEMS)
