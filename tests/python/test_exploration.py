@@ -313,7 +313,7 @@ def test_a_seed_with_which_the_program_does_nothing_leaves_the_others(
 
 
 def test_how_sure_it_is_is_said_only_of_recordings_that_begin_alike(build: Build) -> None:
-    adds = "for (int n = 0; n < 50; n++) {{ at[{}]++; flush(at); fence(); }}"
+    adds = "for (int n = 0; n < 5; n++) {{ at[{}]++; flush(at); fence(); }}"
     build(PAIR.format(other=adds.format(0), main=adds.format(8)), "-O0")
     asked = {"check": LOOKS, "seeds": 4}
     found = indelible.explore(["./program"], **asked)

@@ -382,8 +382,9 @@ def test_every_run_can_be_had(name: str) -> None:
     assert json.loads(json.dumps(found.json()))["machine"] == papers.PAPERS[name].machine
 
 
+@needs_core
 def test_a_share_is_in_percent_in_json() -> None:
-    found = indelible.reproduce("silo", txs=5)
+    found = indelible.reproduce("silo", txs=5, set=SHORT)
     units = {claim.unit for claim in found.paper.claims}
     assert "share" in units
     assert {row["unit"] for row in found.json()["rows"]} == {
