@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -11,6 +12,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +54,16 @@ def indelible(*words: str) -> tuple[int, str, str]:
     return process.returncode, shown, without_progress(complaints)
 
 
-def answer(*words: str) -> dict[str, Any]:
-    code, shown, complaints = indelible(*words, "--json")
+def here(*words: str) -> tuple[int, str, str]:
+    """Run the command in this process: to start it takes longer than most answers do."""
+    shown, complaints = io.StringIO(), io.StringIO()
+    with redirect_stdout(shown), redirect_stderr(complaints):
+        code = cli.main(words)
+    return code, shown.getvalue(), without_progress(complaints.getvalue())
+
+
+def answer(*words: str, run: Callable[..., tuple[int, str, str]] = here) -> dict[str, Any]:
+    code, shown, complaints = run(*words, "--json")
     assert (code, complaints) == (0, "")
     return json.loads(shown)
 
@@ -126,23 +136,11 @@ def test_write_sets_stand_beside_ssp_s() -> None:
     assert named == plain
 
 
-@pytest.fixture
-def inside(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run the command in this process, where there are many."""
-
-    def call(*words: str) -> tuple[int, str, str]:
-        code = cli.main(words)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
-
-def test_everything_is_explained(inside: Callable[..., tuple[int, str, str]]) -> None:
+def test_everything_is_explained() -> None:
     for row in answer("list")["rows"]:
-        about = json.loads(inside("explain", row["name"], "--json")[1])
+        about = json.loads(here("explain", row["name"], "--json")[1])
         assert about["name"] == row["name"]
-        code, shown, _ = inside("explain", row["name"])
+        code, shown, _ = here("explain", row["name"])
         assert (code, row["name"] in shown) == (0, True)
     two = answer("explain", "optane", "--diff", "cxl")
     assert (two["left"], two["right"]) == ("optane", "cxl")
@@ -151,11 +149,9 @@ def test_everything_is_explained(inside: Callable[..., tuple[int, str, str]]) ->
     assert (code, "machines optane and cxl: " in shown) == (0, True)
 
 
-def test_all_workloads_are_those_that_a_mean_can_be_taken_of(
-    inside: Callable[..., tuple[int, str, str]],
-) -> None:
+def test_all_workloads_are_those_that_a_mean_can_be_taken_of() -> None:
     rows = answer("list", "workloads")["rows"]
-    told = inside("compare", "--help")[1].partition("every workload but ")[2].partition(" which")[0]
+    told = here("compare", "--help")[1].partition("every workload but ")[2].partition(" which")[0]
     left_out = {row["name"] for row in rows if not row["in_all"]}
     assert left_out == set(re.findall(r"\w+", told)) - {"and"}
     every = names_of("workloads", ["all"], rows)
@@ -214,7 +210,7 @@ def test_values_that_are_no_defaults_are_shown() -> None:
 @pytest.mark.parametrize("workload", sorted(WORKLOADS))
 def test_a_run_adds_up_and_repeats_itself(workload: str) -> None:
     words = ["run", "--design", "silo", "--workload", workload, *SMALL]
-    first, second = answer(*words), answer(*words)
+    first, second = answer(*words), answer(*words, run=indelible)
     assert sum(first["stalls"].values()) == first["cycles"] * first["cores"]
     writes = first["pm_writes"]
     assert sum(writes["by_class"].values()) == writes["wpq_bytes"]
@@ -321,13 +317,13 @@ def test_no_logging_is_no_durability() -> None:
     assert (code, json.loads(shown)["violations"]) == (1, violations)
 
 
-def test_a_mutant_is_caught_again(inside: Callable[..., tuple[int, str, str]]) -> None:
+def test_a_mutant_is_caught_again() -> None:
     found = answer("crash", "--design", "silo", "--workload", "scribble", "--mutants")
     assert found["mutants"]
     for mutant in found["mutants"]:
         assert mutant["caught"], mutant
         again = shlex.split(mutant["replay"])
-        code, shown, complaints = inside(*again[1:], "--json")
+        code, shown, complaints = here(*again[1:], "--json")
         assert code == 1, complaints
         assert json.loads(shown)["violations"][0]["text"] == mutant["text"]
 
