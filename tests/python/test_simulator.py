@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from conftest import LOOKS, needs_core, start, without_progress, x86_linux
-from indelible import InputError, cli
+from indelible import InputError, cli, native
 from indelible.evaluation import TXS
 from indelible.verbs import names_of
 from indelible.verbs.compare import compare
@@ -561,7 +561,10 @@ def test_a_checker_hears_nothing_that_this_trace_does_not_say(
 
 
 @x86_linux
-def test_the_processor_is_measured_and_simulated() -> None:
+def test_the_processor_is_measured_and_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Stores round the caches take as long before these are full.
+    monkeypatch.setattr(native, "WARMUP_BYTES", 1 << 18)
+    monkeypatch.setattr(native, "SIMULATED_ENTRIES", 1 << 13)
     words = ["--variants", "cached,cached+clwb,movnti4", "--entries", "1,8", "--values", "xorshift"]
     answered = answer("native", "logging", *words, "--quick", "--against", "silo")
     cost = {(r["variant"], r["entries_per_fence"]): r for r in answered["rows"]}
