@@ -65,8 +65,10 @@ test:
 test-rust: $(STAMPS)/requirements
 	MAKEFLAGS= cargo test --locked --workspace --exclude indelible-python
 
-# Beside each other, but for those that something beside them could make fail.
+# Beside each other, but for those that something beside them could make fail. They start Python many
+# times, which is to find its modules compiled whatever the environment says.
 test-python: export INDELIBLE_REQUIRE_CORE = 1
+test-python: export PYTHONDONTWRITEBYTECODE =
 test-python: build
 	$(BIN)/python -m pytest -m 'not alone' -n logical --maxprocesses 4 --dist worksteal
 	$(BIN)/python -m pytest -m alone
