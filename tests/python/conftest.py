@@ -72,6 +72,11 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that take long: in the end one processor would wait for another."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(autouse=True)
 def nobody_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test end the process: those behind it would not run, and all would seem well."""

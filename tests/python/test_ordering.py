@@ -104,6 +104,7 @@ def test_it_answers_litmus_tests_as_the_same_in_rust(fenced: str) -> None:
 # The example has buffers and epochs.
 
 
+@pytest.mark.long
 def test_the_example_keeps_its_promise_and_each_rule_is_needed() -> None:
     found = indelible.litmus(orders=EPOCHS, random=120, mutants=True)
     assert found.passed, str(found)

@@ -71,6 +71,7 @@ TYPED = {"tutorial": 15, "commands": 4, "design": 10, "crash": 3, "litmus": 1}
 
 
 @needs_core
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [pytest.param("tutorial", marks=needs_recorder), "commands", "design", "crash", "litmus"],
