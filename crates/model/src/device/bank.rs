@@ -28,8 +28,8 @@ pub(super) struct Served {
     pub start: u64,
     /// Whether a row is opened.
     pub opens: bool,
-    /// From when to when the bank is busy for it.
-    pub busy: (u64, u64),
+    /// Whether it overtakes others.
+    pub overtakes: bool,
 }
 
 impl Bank {
@@ -60,17 +60,17 @@ impl Bank {
         {
             let start = ready.end;
             ready.end += hit_takes;
-            let busy = self.calendar.reserve_in_parts(start, hit_takes, now);
-            return Served { start, opens: false, busy };
+            self.calendar.reserve_in_parts(start, hit_takes, now);
+            return Served { start, opens: false, overtakes: true };
         }
         let takes = if open.is_some() { hit_takes } else { miss_takes };
-        let busy = (start, start + takes);
+        let end = start + takes;
         self.calendar.reserve(start, takes, now);
         match open {
-            Some(last) => self.accesses[last].end = self.accesses[last].end.max(busy.1),
-            None => self.note(busy.0, busy.1, row, now),
+            Some(last) => self.accesses[last].end = self.accesses[last].end.max(end),
+            None => self.note(start, end, row, now),
         }
-        Served { start, opens: open.is_none(), busy }
+        Served { start, opens: open.is_none(), overtakes: false }
     }
 
     /// Takes the bank for a write to its cells; returns the write's start and end.

@@ -114,13 +114,16 @@ impl Banks {
         let Timing { hit, miss, hit_takes, miss_takes, .. } = self.timing;
         let bank = &mut self.banks[place];
         let served = bank.read(at, row, (hit_takes, miss_takes), self.reordered, now);
-        let Served { start, opens, busy } = served;
+        let Served { start, opens, overtakes } = served;
         let (answers, takes) = if opens { (miss, miss_takes) } else { (hit, hit_takes) };
         self.latest[place] = bank.latest();
         self.counts.busy[place] += takes;
         self.counts.reads += 1;
         self.counts.row_hits += u64::from(!opens);
-        self.used(busy.0, busy.1, place, false, address);
+        // What overtakes others is shown as a moment: it would lie across them, and viewers of
+        // traces drop what is neither within another nor beside it.
+        let shown = if overtakes { 1 } else { takes };
+        self.used(start, start + shown, place, false, address);
         Read { start, done: self.transfer(start + answers, false, now), opens }
     }
 
