@@ -9,8 +9,11 @@ use crate::meters::Stall;
 use crate::recorder::Recorder;
 use crate::units::{Cycle, Line, Word};
 
+mod queue;
 mod stores;
 mod waits;
+
+use queue::StoreQueue;
 
 /// Timing of one core: an out-of-order window, or in order with a store buffer.
 ///
@@ -57,9 +60,7 @@ pub struct Core {
     /// When what is before the last fence or commit retires: until then the core waits for loads,
     /// and behind that for the fence or commit itself.
     before_barrier: u64,
-    /// The newest stores, in program order: those still in the store queue, and some that have left
-    /// since.
-    stores: VecDeque<Queued>,
+    stores: StoreQueue,
     stored: u64,
     /// When the next flush may leave.
     flushes_from: u64,
@@ -87,15 +88,6 @@ struct Late {
     load: u64,
     retires: u64,
     stall: Stall,
-}
-
-/// A store in the store queue, or a flush, which stores nothing: when it leaves, and the bits of a
-/// word that it stores.
-#[derive(Clone, Copy, Debug)]
-struct Queued {
-    leaves: u64,
-    word: Word,
-    mask: u64,
 }
 
 /// What the first instruction that retires late keeps from dispatching: the numbers that the next
@@ -170,7 +162,7 @@ impl Core {
             retired: 0,
             barrier: Barrier::None,
             before_barrier: 0,
-            stores: VecDeque::new(),
+            stores: StoreQueue::default(),
             stored: 0,
             flushes_from: 0,
             misses: Places::new(core.mshrs),
@@ -395,10 +387,7 @@ impl Core {
         let start = known.0.max(self.front);
         let mut done = start + self.hit;
         if self.misses_until > start {
-            let arrival = self.arrival(word.line());
-            if arrival > done && !self.forwards(word, start) {
-                done = arrival;
-            }
+            done = self.hit_under_miss(word, start, done);
         }
         self.loads += 1;
         if self.in_order {
@@ -412,11 +401,12 @@ impl Core {
         Cycle(done)
     }
 
-    /// Whether a load at `start` gets its word from the store queue: the newest store there of any
-    /// part of the word has all of it. What a store lacks, the load has to wait for.
-    fn forwards(&self, word: Word, start: u64) -> bool {
-        let newest = self.stores.iter().rev().find(|store| store.word == word && store.mask != 0);
-        newest.is_some_and(|store| store.leaves > start && store.mask == u64::MAX)
+    /// Returns when a load of a line that may be on its way has its value, which would be `done` if
+    /// the line were there.
+    #[inline(never)]
+    fn hit_under_miss(&self, word: Word, start: u64, done: u64) -> u64 {
+        let arrival = self.arrival(word.line());
+        if arrival > done && !self.stores.forwards(word, start) { arrival } else { done }
     }
 
     /// Returns when a line that is on its way arrives; 0 for any other line.
@@ -540,11 +530,9 @@ impl Core {
     /// Waits for the oldest entry of a full store queue, and removes the stores that have left by
     /// then.
     fn make_room_among_stores(&mut self) {
-        let Some(first) = self.stores.pop_front() else { return };
-        self.wait_to_dispatch(first.leaves, Stall::StoreBuffer);
-        while self.stores.front().is_some_and(|store| store.leaves <= self.front) {
-            self.stores.pop_front();
-        }
+        let Some(leaves) = self.stores.pop() else { return };
+        self.wait_to_dispatch(leaves, Stall::StoreBuffer);
+        self.stores.forget(self.front);
     }
 }
 

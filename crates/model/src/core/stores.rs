@@ -1,6 +1,6 @@
 //! When stores ask for their lines and leave the core, and the waits until they have left.
 
-use super::{Core, Queued};
+use super::Core;
 use crate::meters::Stall;
 use crate::units::{Cycle, Word};
 
@@ -23,14 +23,14 @@ impl Core {
             ready = ready.max(self.arrival(word.line()));
         }
         self.stored = self.stored.max(ready) + self.store_time;
-        self.stores.push_back(Queued { leaves: self.stored, word, mask });
+        self.stores.push(self.stored, word, mask);
     }
 
     /// Takes the newest store, which goes past the caches to a write-combining buffer, into the
     /// store queue.
     pub fn store_past(&mut self) {
         self.stored = (self.stored + 1).max(self.retired.max(self.clock().0) + 1);
-        self.queue_nothing(self.stored);
+        self.stores.push_other(self.stored);
     }
 
     /// Makes the newest store leave no earlier than `at`, since its address is not translated, or
@@ -38,7 +38,7 @@ impl Core {
     pub fn delay_store(&mut self, at: Cycle) {
         if at.0 > self.stored {
             self.stored = at.0;
-            self.stores.back_mut().expect("a store has dispatched").leaves = at.0;
+            self.stores.delay_newest(at.0);
         }
     }
 
@@ -84,12 +84,7 @@ impl Core {
         let retired = self.retired.max(self.clock().0);
         let leaves = arrives.0.max(retired).max(self.stored + 1);
         self.stored = if self.one_store { leaves.max(done.0) } else { leaves };
-        self.stores.push_back(Queued { leaves: self.stored, word, mask });
-    }
-
-    /// Takes a place in the store queue until `leaves` that holds nothing for loads.
-    fn queue_nothing(&mut self, leaves: u64) {
-        self.stores.push_back(Queued { leaves, word: Word(0), mask: 0 });
+        self.stores.push(self.stored, word, mask);
     }
 
     /// When everything dispatched so far has retired.
@@ -118,7 +113,7 @@ impl Core {
     /// the queue is full, what follows dispatches when there is room.
     pub fn queue_flush(&mut self) {
         self.make_room_for_store();
-        self.queue_nothing(self.drained().0);
+        self.stores.push_other(self.drained().0);
     }
 
     /// Waits until everything has retired and every store has left, and dispatches nothing before.
