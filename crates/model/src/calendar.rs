@@ -108,18 +108,11 @@ impl Calendar {
 
     /// Takes a gap between busy intervals, or the time after them.
     fn reserve_between(&mut self, at: u64, duration: u64) -> u64 {
+        let start = self.fits_from(at, duration);
+        let end = start + duration;
         let busy = &mut self.before;
         busy.push(self.last);
-        let mut start = at;
-        let mut index = 0;
-        for &(from, until) in &*busy {
-            if start + duration <= from {
-                break;
-            }
-            start = start.max(until);
-            index += 1;
-        }
-        let end = start + duration;
+        let index = busy.partition_point(|&(from, _)| from < start);
         let joins_before = index > 0 && busy[index - 1].1 == start;
         let joins_after = index < busy.len() && busy[index].0 == end;
         match (joins_before, joins_after) {
