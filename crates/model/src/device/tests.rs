@@ -1,6 +1,7 @@
 //! Tests of a device's times, costs and wear.
 
 use super::*;
+use crate::meters::CellEnergy;
 
 fn pm(change: impl FnOnce(&mut Config)) -> PmDevice {
     let mut config = Config::default();
@@ -134,6 +135,7 @@ fn a_bit_that_is_set_costs_another_energy_than_one_that_is_reset() {
     assert_eq!(pm.meters.energy.total(), 64 * 3 * 3);
     write(&mut pm, 0, 0, 0b1100, u64::MAX);
     assert_eq!(pm.meters.energy.total(), 64 * 3 * 3 + 64 * (3 + 2 * 5));
+    assert_eq!(pm.meters.energy, CellEnergy { read: 0, set: 64 * 4 * 3, reset: 64 * 2 * 5 });
 }
 
 #[test]
@@ -186,6 +188,26 @@ fn bits_that_do_not_change_are_not_written_under_dcw() {
     assert_eq!((pm.meters.media_bits_total(), pm.meters.media_lines), (128, 1));
     write(&mut pm, 0, 0, 2, 0xff);
     assert_eq!(pm.meters.media_bits_total(), 136);
+}
+
+/// Bits count for the class of the last write that joined their cache line, and for no other.
+#[test]
+fn bits_are_counted_by_what_was_written_last() {
+    for (buffer, data, log) in [(0, 64, 2 * 64 + 64), (4, 0, 3 * 64 + 64)] {
+        let mut pm = pm(|config| config.pm.buffer = buffer);
+        // A bit of each byte of line 0 is data; two more, and one of each byte of line 1, are log.
+        for (line, value, class) in [(0, 1, Class::Data), (0, 7, Class::Log), (1, 1, Class::Log)] {
+            let data = [value; 64];
+            let write = Write { line: Line(line), data, mask: u64::MAX, class };
+            pm.expect(write.line);
+            send(&mut pm, (0, 0), &write, NextWrite::default(), &[]);
+        }
+        settle(&mut pm);
+        let by_class = |class| pm.meters.media_bits[class as usize];
+        let counted = (by_class(Class::Data), by_class(Class::Log));
+        assert_eq!(counted, (data, log), "buffer of {buffer}");
+        assert_eq!(pm.meters.media_bits_total(), 64 * 4);
+    }
 }
 
 /// Everything that was durable under ADR ends in the cells, whichever of it is programmed when.
