@@ -127,9 +127,9 @@ def _value(flag: str | None, value: str, places: _Places, folder: Path) -> tuple
     field, equals, machines = value.partition("=")
     if flag == "--vary" and field.strip() == MACHINE_FIELD:
         return f"{field}{equals}{_parts(machines, '--machine', places)}", True
-    return _parts(value, flag, places) if flag in LISTS else _part(
-        value.strip(), flag, places
-    ), True
+    if flag in LISTS:
+        return _parts(value, flag, places), True
+    return _part(value.strip(), flag, places), True
 
 
 def _parts(value: str, flag: str | None, places: _Places) -> str:

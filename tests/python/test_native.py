@@ -1,4 +1,4 @@
-"""`indelible native logging` with canned answers."""
+"""`indelible native logging`, but for one test with canned answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 import indelible
-from indelible import native, pool
+from conftest import needs_core, x86_linux
+from indelible import cli, native, pool
 from indelible.plots import native as native_plot
 
 Command = Callable[..., tuple[int, str, str]]
@@ -317,3 +318,30 @@ def test_what_the_processor_cannot_be_asked_is_refused_before_anything_runs(
     assert code == 2
     assert complaint in said
     assert not fake.asked
+
+
+@needs_core
+@x86_linux
+def test_the_processor_is_measured_and_simulated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Stores round the caches take as long before these are full.
+    monkeypatch.setattr(native, "WARMUP_BYTES", 1 << 18)
+    monkeypatch.setattr(native, "SIMULATED_ENTRIES", 1 << 13)
+    words = ["--variants", "cached,cached+clwb,movnti4", "--entries", "1,8", "--values", "xorshift"]
+    assert cli.main([*LOGGING, *words, "--quick", "--against", "silo", "--json"]) == 0
+    answered = json.loads(capsys.readouterr().out)
+    cost = {(r["variant"], r["entries_per_fence"]): r for r in answered["rows"]}
+    cycles = {loop: row["cycles_per_entry"] for loop, row in cost.items()}
+    # What must come out of any processor of today, far from where noise could turn it round.
+    assert cycles["movnti4", 1] > 3 * cycles["cached", 1]
+    assert cycles["movnti4", 1] > 2 * cycles["movnti4", 8]
+    assert cost["cached", 1]["guarantee"] == "nothing"
+    assert cost["movnti4", 1]["guarantee"] == "durable (ADR)"
+    simulated = {
+        (row["variant"], row["entries_per_fence"], row["place"]): row["cycles_per_entry"]
+        for row in answered["simulated"]
+    }
+    assert len(simulated) == 3 * 2 * 5
+    assert simulated["movnti4", 1, "adr"] > simulated["movnti4", 8, "adr"]
+    assert simulated["movnti4", 1, "media"] > simulated["movnti4", 1, "adr"]

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from conftest import LOOKS, needs_core, start, without_progress, x86_linux
-from indelible import InputError, cli, native
+from indelible import InputError, cli
 from indelible.evaluation import TXS
 from indelible.verbs import names_of
 from indelible.verbs.compare import compare
@@ -558,29 +558,6 @@ def test_a_checker_hears_nothing_that_this_trace_does_not_say(
         "crash", "--design", "undo@x86", "--replay", str(tmp_path / "a.trace"), *check
     )
     assert (code, "FAIL" in shown) == (0, False)
-
-
-@x86_linux
-def test_the_processor_is_measured_and_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Stores round the caches take as long before these are full.
-    monkeypatch.setattr(native, "WARMUP_BYTES", 1 << 18)
-    monkeypatch.setattr(native, "SIMULATED_ENTRIES", 1 << 13)
-    words = ["--variants", "cached,cached+clwb,movnti4", "--entries", "1,8", "--values", "xorshift"]
-    answered = answer("native", "logging", *words, "--quick", "--against", "silo")
-    cost = {(r["variant"], r["entries_per_fence"]): r for r in answered["rows"]}
-    cycles = {loop: row["cycles_per_entry"] for loop, row in cost.items()}
-    # What must come out of any processor of today, far from where noise could turn it round.
-    assert cycles["movnti4", 1] > 3 * cycles["cached", 1]
-    assert cycles["movnti4", 1] > 2 * cycles["movnti4", 8]
-    assert cost["cached", 1]["guarantee"] == "nothing"
-    assert cost["movnti4", 1]["guarantee"] == "durable (ADR)"
-    simulated = {
-        (row["variant"], row["entries_per_fence"], row["place"]): row["cycles_per_entry"]
-        for row in answered["simulated"]
-    }
-    assert len(simulated) == 3 * 2 * 5
-    assert simulated["movnti4", 1, "adr"] > simulated["movnti4", 8, "adr"]
-    assert simulated["movnti4", 1, "media"] > simulated["movnti4", 1, "adr"]
 
 
 @pytest.mark.alone
