@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from conftest import LOOKS, needs_core, start, without_progress, x86_linux
+from conftest import LOOKS, needs_core, start, without_progress
 from indelible import InputError, cli
 from indelible.evaluation import TXS
 from indelible.verbs import names_of
