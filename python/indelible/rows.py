@@ -10,8 +10,11 @@ from typing import Any
 
 
 def rows_as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows as comma-separated values, nested keys joined by dots."""
-    flat = [_flat(row) for row in rows]
+    """Return rows as comma-separated values, nested keys joined by dots.
+
+    The configuration of a run, which would be most of the columns, is only in the JSON.
+    """
+    flat = [_flat({key: row[key] for key in row if key != "config"}) for row in rows]
     names = list(dict.fromkeys(name for row in flat for name in row))
     out = io.StringIO()
     writer = csv.DictWriter(out, names, lineterminator="\n")

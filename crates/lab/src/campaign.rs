@@ -12,6 +12,7 @@ use model::oracle::{Left, Violation};
 use model::params::Choice;
 use serde_json::{Value, json};
 
+use crate::configuration::configuration;
 use crate::error::InputError;
 use crate::left_out::left_out;
 use crate::lives::{Found, history, live, planned, violations_max};
@@ -53,8 +54,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
     }
     let seconds = start.elapsed().as_secs_f64();
     let Found { first, later } = &found;
-    let is_stopped = first.violations.len() >= violations_max(&resolved)
-        || first.checker.is_some_and(|shown| shown.has_enough);
+    let is_stopped = is_stopped(&resolved, first);
     let mut answer = json!({
         "design": resolved.design.card.name,
         "workload": resolved.workload_name,
@@ -88,6 +88,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         "never": first.counted.as_deref().map(never),
         "untried_early": first.untried,
         "notes": notes(&resolved, first),
+        "config": configuration(&resolved),
     });
     if resolved.event.is_some() {
         answer["left"] = left(&first.left);
@@ -112,6 +113,12 @@ fn found_of(resolved: &Resolved, control: &Control) -> Result<Found, InputError>
     let found = live(resolved, control);
     resolved.checker_ran()?;
     found
+}
+
+/// Whether a campaign has found enough, so that it did not come to its end.
+fn is_stopped(resolved: &Resolved, found: &Crashes) -> bool {
+    found.violations.len() >= violations_max(resolved)
+        || found.checker.is_some_and(|shown| shown.has_enough)
 }
 
 /// What the user should know of the run, and of what its campaign did not try.

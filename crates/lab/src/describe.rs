@@ -314,14 +314,10 @@ fn params(fields: &[Field], values: &[(String, u64)]) -> Value {
     let rows: Vec<Value> = fields
         .iter()
         .map(|field| {
-            let shown = |value: u64| match field.choices.get(value as usize) {
-                Some(choice) => Value::from(*choice),
-                None => Value::from(value),
-            };
             json!({
                 "name": field.name,
-                "value": shown(settings::value_of(field, values)),
-                "default": shown(field.default),
+                "value": settings::shown(field, settings::value_of(field, values)),
+                "default": settings::shown(field, field.default),
                 "range": if field.choices.is_empty() {
                     format!("{} to {}", field.limits.start(), field.limits.end())
                 } else {

@@ -9,6 +9,7 @@ pub mod scripts;
 mod checker;
 pub mod names;
 pub mod spec;
+mod configuration;
 mod usage;
 mod host_time;
 pub mod results;

@@ -173,21 +173,14 @@ pub fn diff(left: &Machine, right: &Machine) -> Value {
     })
 }
 
-/// Every value of a machine, complete, and the hash that identifies it. Machines with the same
-/// values have the same hash, whatever they are called and wherever the values came from.
-pub fn resolved(machine: &Machine) -> Value {
+/// Every value of a machine by section and canonical key, as a preset would have it.
+pub fn values(config: &Config) -> Value {
     let mut sections = serde_json::Map::new();
     for field in FIELDS {
         let section = sections.entry(field.section).or_insert_with(|| json!({}));
-        section[field.key] = printed(&machine.config, field);
+        section[field.key] = printed(config, field);
     }
-    json!({
-        "kind": "resolved-machine",
-        "name": machine.name,
-        "summary": machine.summary,
-        "hash": fingerprint(&canonical(&machine.config)),
-        "config": sections,
-    })
+    sections.into()
 }
 
 /// A configuration as TOML: every parameter by its canonical key, in order of declaration. Loading

@@ -7,33 +7,13 @@ use model::params::Choice;
 use model::report::{CoreTime, Report, Transactions, WriteSets};
 use serde_json::{Map, Value, json};
 
+use crate::configuration::{configuration, identity};
 use crate::host_time::HostTime;
-use crate::machines;
 use crate::spec::Resolved;
 use crate::usage;
 
 /// The name of the commit latencies in a row.
 pub const COMMIT_LATENCY: &str = "commit_latency_cycles";
-
-/// The identity of what was run: everything that a result depends on.
-fn identity(resolved: &Resolved) -> String {
-    let Resolved { cores, txs, warmup, seed, exact, without, .. } = resolved;
-    let digest = resolved.design.script.unwrap_or_default();
-    let lacks = without.map_or(String::new(), |rule| format!("\nwithout {rule}"));
-    let text = format!(
-        "{}{digest}\n{:?}\n{}\n{:?}\n{}\n\
-         cores {cores} txs {txs} warmup {warmup} seed {seed} exact {exact}\n\
-         {:?}\n{}{lacks}",
-        resolved.design.card.name,
-        resolved.design_settings,
-        resolved.workload.about.name,
-        resolved.workload_settings,
-        machines::canonical(&resolved.machine.config),
-        resolved.script,
-        crate::version(),
-    );
-    machines::fingerprint(&text)
-}
 
 /// What identifies a run that failed: it counted nothing that says anything.
 pub fn unfinished(resolved: &Resolved) -> Value {
@@ -61,6 +41,7 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
     let committed = transactions.ended - transactions.aborted;
     let card = &resolved.design.card;
     let energy = &report.meters.energy;
+    let configuration = configuration(resolved);
     let mut row = json!({
         "design": card.name,
         "workload": resolved.workload_name,
@@ -70,7 +51,7 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
         "aborted": transactions.aborted,
         "seed": resolved.seed,
         "version": crate::version(),
-        "id": identity(resolved),
+        "id": identity(&configuration),
         "core_model": resolved.machine.config.core.model.name(),
         "domain": resolved.machine.config.controller.domain.name(),
         "cycles": report.cycles,
@@ -95,6 +76,7 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
         },
         "design_counters": counters(&report.counters),
         "notes": notes(resolved, report),
+        "config": configuration,
         "cancelled": report.cancelled,
         "host": {
             "seconds": host.seconds,
@@ -241,7 +223,6 @@ fn peak_rss_mb() -> f64 {
 mod tests {
     use model::meters::{CellEnergy, Meters};
     use model::report::{Accesses, latencies};
-    use model::script::Script;
     use model::usage::{BankUse, Durations, Usage};
 
     use super::*;
@@ -475,6 +456,7 @@ mod tests {
             "machine",
             "version",
             "id",
+            "config",
             "core_model",
             "domain",
             "durability",
@@ -503,35 +485,5 @@ mod tests {
         let transactions = Transactions { commit_latency: latency, ..Transactions::default() };
         assert_eq!(distribution(&transactions), json!([[7, 0.5], [9, 0.75], [slowest, 1.0]]));
         assert!(slowest.abs_diff(1_234_567) < 1_235, "three digits of {slowest}");
-    }
-
-    /// Results are looked up by their identity: whatever changes a result must change it.
-    #[test]
-    fn whatever_a_result_depends_on_is_in_its_identity() {
-        let of = |change: &str| identity(&resolved(change));
-        let usual = || of("");
-        assert_eq!(usual(), usual());
-        let others = [
-            of(r#", "seed": 2"#),
-            of(r#", "txs": 104"#),
-            of(r#", "warmup": 11"#),
-            of(r#", "exact": true"#),
-            of(r#", "without": "undo_newest_first""#),
-            of(r#", "machine": "tiny""#),
-        ];
-        assert!(others.iter().all(|other| *other != usual()), "{others:?}");
-        let mut resolved = resolved("");
-        let mut changed = vec![identity(&resolved)];
-        resolved.cores = 2;
-        changed.push(identity(&resolved));
-        resolved.design_settings.push(("entries".into(), 7));
-        changed.push(identity(&resolved));
-        resolved.workload_settings.push(("items".into(), 7));
-        changed.push(identity(&resolved));
-        resolved.script = Some(Script::new("mine.sql", "SELECT 1;"));
-        changed.push(identity(&resolved));
-        changed.sort_unstable();
-        changed.dedup();
-        assert_eq!(changed.len(), 5, "each change was one of the identity");
     }
 }

@@ -3,6 +3,7 @@
 
 use model::config::{ConfigField, FIELDS};
 use model::params::Field;
+use serde_json::Value;
 
 use crate::error::{InputError, unknown, unknown_of};
 use crate::quantity;
@@ -153,6 +154,14 @@ pub fn params(
 pub fn value_of(field: &Field, set: &[(String, u64)]) -> u64 {
     let own = set.iter().rev().find(|(name, _)| name == field.name);
     own.map_or(field.default, |(_, value)| *value)
+}
+
+/// A value of a parameter as JSON: the name of a choice, or the number.
+pub fn shown(field: &Field, value: u64) -> Value {
+    match field.choices.get(value as usize) {
+        Some(choice) => Value::from(*choice),
+        None => Value::from(value),
+    }
 }
 
 fn value(owner: &str, field: &Field, text: &str) -> Result<u64, InputError> {
