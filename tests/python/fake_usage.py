@@ -24,6 +24,8 @@ def of(spec: dict[str, Any], txs: int) -> dict[str, Any]:
             "from_other_cores": 0 if is_plain else txs // 4,
             "pm_evictions": 7,
             "dram_evictions": 0,
+            "llc_dirty_share_at_start": 0.0234,
+            "llc_dirty_share_at_end": 0.254,
         },
         "controllers": {
             "wpq_size": 64,

@@ -62,7 +62,7 @@ pub fn row(resolved: &Resolved, outcome: &Outcome, host: HostTime) -> Value {
         "durability": card.durability.name(),
         "pm_writes": writes(&report.meters),
         "pm_reads": report.meters.reads,
-        "caches": usage::caches(&report.accesses),
+        "caches": usage::caches(&report.accesses, &report.last_level),
         "controllers": usage::controllers(&report.usage),
         "pm_banks": usage::banks(&report.usage.pm, report),
         "dram_banks": usage::banks(&report.usage.dram, report),
@@ -222,7 +222,7 @@ fn peak_rss_mb() -> f64 {
 #[cfg(test)]
 mod tests {
     use model::meters::{CellEnergy, Meters};
-    use model::report::{Accesses, latencies};
+    use model::report::{Accesses, LastLevel, latencies};
     use model::usage::{BankUse, Durations, Usage};
 
     use super::*;
@@ -279,6 +279,7 @@ mod tests {
                 pm_evictions: 433,
                 dram_evictions: 439,
             },
+            last_level: LastLevel { lines: 400, dirty_at_start: 11, dirty_at_end: 90 },
             meters: Meters {
                 wpq_bytes: [179, 181, 191, 193, 197, 199, 211, 223, 227],
                 wpq_writes: 229,
@@ -412,6 +413,8 @@ mod tests {
                 "from_other_cores": 419,
                 "pm_evictions": 433,
                 "dram_evictions": 439,
+                "llc_dirty_share_at_start": 11.0 / 400.0,
+                "llc_dirty_share_at_end": 90.0 / 400.0,
             },
             "controllers": {
                 "wpq_size": 5,

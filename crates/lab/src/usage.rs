@@ -1,13 +1,14 @@
 //! How busy the machine was, as the fields of a row.
 
-use model::report::{Accesses, Report};
+use model::report::{Accesses, LastLevel, Report};
 use model::usage::{BankUse, Durations, Usage};
 use serde_json::{Value, json};
 
 /// What the cores asked of the caches, and what the caches did not have. Misses of a level are
 /// accesses that go on to the next: loads, stores and page walks whose line is not there, or must
-/// not be changed there.
-pub fn caches(accesses: &Accesses) -> Value {
+/// not be changed there. The last level's dirty lines are a share of all that it has room for.
+pub fn caches(accesses: &Accesses, last_level: &LastLevel) -> Value {
+    let LastLevel { lines, dirty_at_start, dirty_at_end } = *last_level;
     json!({
         "loads": accesses.loads,
         "stores": accesses.stores,
@@ -21,6 +22,8 @@ pub fn caches(accesses: &Accesses) -> Value {
         "from_other_cores": accesses.elsewhere,
         "pm_evictions": accesses.pm_evictions,
         "dram_evictions": accesses.dram_evictions,
+        "llc_dirty_share_at_start": share(dirty_at_start, lines),
+        "llc_dirty_share_at_end": share(dirty_at_end, lines),
     })
 }
 

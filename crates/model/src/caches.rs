@@ -563,6 +563,11 @@ impl Caches {
         self.llc.find(line).is_some()
     }
 
+    /// Returns how many lines the last level has room for.
+    pub(crate) fn last_level_lines(&self) -> u64 {
+        self.llc.tags.entries.len() as u64
+    }
+
     /// Returns the dirty lines in ascending order.
     pub fn dirty_lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();

@@ -164,6 +164,18 @@ impl Accesses {
     }
 }
 
+/// How much of the last level of the caches has been stored to. While that grows, fewer dirty lines
+/// leave it than in a longer run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LastLevel {
+    /// Lines that it has room for.
+    pub lines: u64,
+    /// Dirty lines at the start of the measured region.
+    pub dirty_at_start: u64,
+    /// Dirty lines at the end of the last core's program.
+    pub dirty_at_end: u64,
+}
+
 /// What a run counted in its measured region.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -175,6 +187,8 @@ pub struct Report {
     pub cores: CoreTime,
     /// What the cores asked of the memory hierarchy.
     pub accesses: Accesses,
+    /// How much of the last level has been stored to.
+    pub last_level: LastLevel,
     /// What the persistent memories counted.
     pub meters: Meters,
     /// How busy controllers and memories were.

@@ -59,6 +59,7 @@ def run(answer: Run, width: int | None = None) -> str:
     say("core time", _shares(row["stalls"]))
     if accesses := usage_text.caches(row):
         say("caches", accesses)
+        say("last level", usage_text.last_level(row))
     if ordered := usage_text.ordering(row, count):
         say("ordering", ordered)
     say("PM writes", _writes(row["pm_writes"], count))

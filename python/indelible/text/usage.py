@@ -84,6 +84,12 @@ def caches(row: Mapping[str, Any]) -> str | None:
     return f"misses: {', '.join(shares)} of {accesses:,} {what}{shared}"
 
 
+def last_level(row: Mapping[str, Any]) -> str:
+    """Return how much of the last level was dirty, which in a short run still grows."""
+    start, end = (row["caches"][f"llc_dirty_share_at_{when}"] for when in ("start", "end"))
+    return f"{percent(start)} of its lines dirty at the start, {percent(end)} at the end"
+
+
 def ordering(row: Mapping[str, Any], count: float) -> str | None:
     """Return how many flushes and fences transactions have, if they have any."""
     caches = row["caches"]

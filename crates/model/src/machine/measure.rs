@@ -3,7 +3,7 @@
 use crate::design::Design;
 use crate::machine::Machine;
 use crate::meters::Stall;
-use crate::report::{Accesses, CoreTime, Report, Transactions};
+use crate::report::{Accesses, CoreTime, LastLevel, Report, Transactions};
 use crate::units::{CoreId, Cycle};
 
 /// What is counted besides the meters of the memories.
@@ -11,6 +11,7 @@ use crate::units::{CoreId, Cycle};
 pub(super) struct Counts {
     pub transactions: Transactions,
     pub accesses: Accesses,
+    pub last_level: LastLevel,
     pub migrations: u64,
     /// The design's own counters at the start of the measured region.
     pub design: Vec<(&'static str, u64)>,
@@ -45,7 +46,13 @@ impl<D: Design> Machine<D> {
                 self.below.wakes.push((id, self.started));
             }
         }
-        self.counts = Counts { design: self.design.counters(), ..Counts::default() };
+        let caches = &self.below.caches;
+        let last_level = LastLevel {
+            lines: caches.last_level_lines(),
+            dirty_at_start: caches.dirty_lines().len() as u64,
+            ..LastLevel::default()
+        };
+        self.counts = Counts { design: self.design.counters(), last_level, ..Counts::default() };
         if let Some(epochs) = &mut self.epochs {
             epochs.restart();
         }
@@ -75,15 +82,18 @@ impl<D: Design> Machine<D> {
         let end = self.end();
         let cores = self.core_time(end);
         let usage = self.usage.take().unwrap_or_else(|| self.below.memory.usage(end));
+        self.counts.last_level.dirty_at_end = self.below.caches.dirty_lines().len() as u64;
         while self.process_one(Cycle::NEVER) {}
         self.crash_point(end);
         self.below.memory.settle(end);
-        let Counts { transactions, accesses, design, .. } = std::mem::take(&mut self.counts);
+        let Counts { transactions, accesses, last_level, design, .. } =
+            std::mem::take(&mut self.counts);
         Report {
             cycles: end.since(self.started),
             transactions,
             cores,
             accesses,
+            last_level,
             meters: self.below.memory.meters(),
             usage,
             epochs: self.epochs.as_ref().map(|epochs| epochs.totals()),

@@ -5,7 +5,7 @@ use model::config::Walks;
 use model::design::{Abort, Bare, Below, Card, Design, NoParams, NoRules, Progress, Setup, Tx};
 use model::engine::Outcome;
 use model::meters::Stall;
-use model::report::Accesses;
+use model::report::{Accesses, LastLevel, Report};
 use model::units::{CoreId, Cycle, DRAM_BASE};
 use model::workload::{Pm, Ptr, Step};
 
@@ -111,12 +111,16 @@ fn the_instructions_of_all_cores_are_counted_once() {
 
 /// Returns a program's requests to the caches in its measured region.
 fn accesses(cores: u8, warmup: u64, body: fn(&mut Pm<'_>)) -> Accesses {
+    measured(cores, warmup, body).accesses
+}
+
+fn measured(cores: u8, warmup: u64, body: fn(&mut Pm<'_>)) -> Report {
     let body = move |pm: &mut Pm<'_>| -> Step {
         body(pm);
         Ok(())
     };
     let outcome = try_on_design::<Watcher>(&config(|_| ()), cores, None, (warmup, 1), body);
-    outcome.expect("the run ends").report.accesses
+    outcome.expect("the run ends").report
 }
 
 #[test]
@@ -153,6 +157,21 @@ fn misses_are_counted_by_who_had_the_line() {
 fn dirty_lines_that_leave_the_caches_are_counted() {
     let seen = accesses(1, 0, |pm| (0..6).for_each(|turn| pm.store(at(4 * turn + 1, 0), 7)));
     assert_eq!((seen.pm_evictions, seen.dram_evictions), (2, 0));
+}
+
+/// A warm-up makes the same lines dirty, one of which is then flushed.
+#[test]
+fn dirty_lines_of_the_last_level_are_counted_before_and_after() {
+    let body: fn(&mut Pm<'_>) = |pm| {
+        (1..=3).for_each(|line| pm.store(at(line, 0), 7));
+        pm.flush(at(1, 0));
+        pm.durable();
+        pm.load(at(4, 0));
+    };
+    let lines = config(|_| ()).llc.size / 64;
+    let cold = LastLevel { lines, dirty_at_start: 0, dirty_at_end: 2 };
+    assert_eq!(measured(1, 0, body).last_level, cold);
+    assert_eq!(measured(1, 1, body).last_level, LastLevel { dirty_at_start: 2, ..cold });
 }
 
 /// A thread that moves leaves its translations behind, as it does its lines.
