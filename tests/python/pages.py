@@ -85,6 +85,11 @@ def cells(table: Element) -> list[list[str]]:
     return [[cell.text for cell in row.children] for row in rows]
 
 
+def facts(element: Element) -> dict[str, str]:
+    """Return what a list of facts says, by name."""
+    return {row.one("dt").text: row.one("dd").text for row in element.all("div") if row.children}
+
+
 def heads(row: Element) -> list[Element]:
     return [*row.all("th", scope="row")]
 

@@ -19,7 +19,7 @@ from indelible.pages import report
 from indelible.results.causes import Causes
 from indelible.results.sweep import Sweep
 from indelible.text import sweep as sweep_text
-from pages import Element, Page, cells, command_of, have_heads, is_alone, without_host
+from pages import Element, Page, cells, command_of, facts, have_heads, is_alone, without_host
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -50,11 +50,6 @@ each = pytest.mark.parametrize("verb", [*ANSWERS])
 
 def page_of(answer: Sweep | Causes) -> Element:
     return Page(report.html(answer)).root
-
-
-def facts(element: Element) -> dict[str, str]:
-    """Return what a list of facts says, by name."""
-    return {row.one("dt").text: row.one("dd").text for row in element.all("div") if row.children}
 
 
 # What holds of both.
