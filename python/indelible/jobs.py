@@ -192,6 +192,7 @@ def sampled(
             # A trace takes as many cores as it has threads.
             cores=None if asked.workload == "replay" else _few(asked.cores),
             txs=None,
+            warmup=None,
             settings=carried[said],
             latencies=False,
         )

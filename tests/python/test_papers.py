@@ -340,6 +340,7 @@ def test_claims_at_several_values_have_a_column_each(tmp_path: Path) -> None:
     [
         (["--vary", "txs=20,30", "--txs", "20"], "txs is set twice; keep one"),
         (["--vary", "cores=1,2"], "each claim sets its own number of cores"),
+        (["--vary", "warmup=1,2"], "each claim sets its own warm-up"),
         (["--vary", "pm.tREAD=1ns", "--vary", "pm.tREAD=2ns"], "a field varies twice"),
         (["--vary", "txs=none"], "`txs` must be a whole number from 1 up, not `none`"),
     ],

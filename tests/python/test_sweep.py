@@ -230,6 +230,9 @@ BAD = {
     "cores_word": (["--vary", "cores=two"], "`cores` must be a whole number from 1 up, not `two`"),
     "txs": (["--vary", "txs=0"], "`txs` must be a whole number from 1 up, not `0`"),
     "seed": (["--vary", "seed=-1,2"], "`seed` must be a whole number from 0 up, not `-1`"),
+    "warmup": (["--vary", "warmup=-1"], "`warmup` must be a whole number from 0 up, not `-1`"),
+    "warmup_twice": (["--vary", "warmup=1,2", "--warmup", "2"], "warmup is set twice; keep one"),
+    "warmups": (["--vary", "warmups=1,2"], "`warmups` is no field; did you mean `warmup`?"),
     "seed_twice": (["--vary", "seed=1,2", "--seed", "1"], "seed is set twice; keep one"),
     "cores_twice": (["--vary", "cores=1,2", "--cores", "2"], "cores is set twice; keep one"),
     "plot": (

@@ -113,6 +113,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_dask(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
+    options.add_warmup(parser)
     options.add_common(parser)
 
 
@@ -135,7 +136,7 @@ def call(args: argparse.Namespace) -> int:
         return 1 if not answer.passed else 2 if answer.refused else 0
 
     own = ("designs", "workloads", "cores", "metric", "normalize", "seeds", "crash", "native")
-    words = options.given(args, *own, "keep", "dask", *options.EXPERIMENT)
+    words = options.given(args, *own, "warmup", "keep", "dask", *options.EXPERIMENT)
     latencies = args.latencies and _needs_distributions(args)
     return options.answer(lambda: indelible.compare(**words, latencies=latencies), show)
 

@@ -254,6 +254,16 @@ def add_seeds(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_warmup(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says when counting begins."""
+    parser.add_argument(
+        "--warmup",
+        type=whole(0),
+        metavar="N",
+        help="transactions per core before counting begins (a tenth of --txs)",
+    )
+
+
 def add_settings(
     parser: argparse.ArgumentParser,
     of: str = "a field of the machine, the design or the workload",

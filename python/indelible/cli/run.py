@@ -36,13 +36,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="report the whole distribution of commit latencies, in --json as steps",
     )
-    parser.add_argument(
-        "--warmup",
-        type=options.whole(0),
-        metavar="N",
-        help="transactions per core before counting begins (a tenth of --txs)",
-    )
     options.add_experiment(parser, MACHINE, "2,000")
+    options.add_warmup(parser)
     options.add_common(parser)
 
 

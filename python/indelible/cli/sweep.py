@@ -19,7 +19,7 @@ from indelible.verbs import SEED
 HELP = "the same runs at several values of a parameter"
 DESCRIPTION = (
     "Run every design on every workload at each value of a field of the machine, the\n"
-    "design or the workload, or of cores, txs and seed, or on each of several\n"
+    "design or the workload, or of cores, txs, warmup and seed, or on each of several\n"
     "machines; of several fields at each combination. A row of the table is a point:\n"
     "with one design there is a column per workload, with several a column of\n"
     "geometric means per design; below it is where one design overtakes another, and\n"
@@ -46,6 +46,8 @@ examples:
       --vary controller.noc_latency=5ns,20ns,60ns --plot plane.png
   indelible sweep --designs lad,silo --workloads hash \\
       --vary machine=silo,optane,./far.toml
+  indelible sweep --designs lad,silo --workloads hash --cores 8 \\
+      --vary warmup=200,3000,12000,25000
   indelible sweep --designs lad,silo --workloads hash \\
       --vary silo.entries=10,20 --seeds 5
   indelible sweep --designs lad,silo --workloads hash,btree --cores 8 \\
@@ -62,8 +64,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=options.setting,
         action="append",
         metavar="FIELD=VALUES",
-        help="a field as in --set, or machine, cores, txs or seed, and its values: 1,2,4 or"
-        " first:last:step, or of machine names, files or `all`; may be repeated",
+        help="a field as in --set, or machine, cores, txs, warmup or seed, and its values:"
+        " 1,2,4 or first:last:step, or of machine names, files or `all`; may be repeated",
     )
     options.add_cores(parser)
     options.add_metric(parser)
@@ -80,6 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_dask(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
+    options.add_warmup(parser)
     options.add_common(parser)
     parser.set_defaults(seed=None, machine=None)
 
@@ -103,5 +106,5 @@ def call(args: argparse.Namespace) -> int:
         return 1 if not answer.passed else 2 if answer.refused else 0
 
     own = ("designs", "workloads", "cores", "metric", "normalize", "seeds", "crash")
-    words = options.given(args, *own, "keep", "dask", *options.EXPERIMENT)
+    words = options.given(args, *own, "warmup", "keep", "dask", *options.EXPERIMENT)
     return options.answer(lambda: indelible.sweep(vary=vary, **words), show)

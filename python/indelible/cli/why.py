@@ -78,6 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_dask(parser)
     options.add_seeds(parser)
     options.add_experiment(parser, MACHINE, "2,000")
+    options.add_warmup(parser)
     options.add_common(parser)
 
 
@@ -92,5 +93,5 @@ def call(args: argparse.Namespace) -> int:
         return 0 if answer.passed else 1
 
     own = ("designs", "workloads", "cores", "metric", "by", "fields", "seeds", "crash")
-    words = options.given(args, *own, "keep", "dask", *options.EXPERIMENT)
+    words = options.given(args, *own, "warmup", "keep", "dask", *options.EXPERIMENT)
     return options.answer(lambda: indelible.why(**words), show)

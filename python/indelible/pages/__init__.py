@@ -128,7 +128,8 @@ def asked(
         **more,
         "cores": ", ".join(map(str, cores)),
         "transactions": " to ".join(f"{n:,.0f}" for n in dict.fromkeys((each[0], each[-1])))
-        + " of each core",
+        + " of each core"
+        + "".join(f", {said}" for said in text.warmup_said(answer.warmup)),
         "seeds": ", ".join(map(str, seeds)),
         "simulator": "Indelible " + ", ".join(dict.fromkeys(row["version"] for row in rows)),
     }

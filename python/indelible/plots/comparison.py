@@ -27,7 +27,7 @@ from indelible.plots import (
     widest,
 )
 from indelible.results.comparison import Comparison
-from indelible.text.comparison import with_cores
+from indelible.text.comparison import machine_said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +91,7 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     seeds = answer.seeds_shown
     sure = f"95 % intervals over {text.seeds_said(seeds)}" if len(seeds) > 1 else None
     notes = ", ".join(filter(None, (metric.better, sure)))
-    where = with_cores(f"machine {answer.machine}", answer, cores)
+    where = machine_said(answer, cores)
     title = f"{where} ({notes})" if notes else where
     entitle(axes, title)
 

@@ -69,7 +69,8 @@ def figure(answer: Comparison) -> Figure:
     }
     if not named:
         raise InputError(_refusal(answer))
-    where = f"machine {answer.machine}, {text.seeds_said(answer.seeds_shown)}, commits alone"
+    said = [f"machine {answer.machine}", *text.warmup_said(answer.warmup)]
+    where = ", ".join([*said, text.seeds_said(answer.seeds_shown), "commits alone"])
     if has_later(answer):
         where += f" ({text.DAGGER} until the transaction is durable)"
     where = filled(where, WIDTH_INCHES)

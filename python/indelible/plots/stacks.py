@@ -108,7 +108,7 @@ def _bars(of: Stacked, axes: Axes, answer: Comparison, cores: int | None) -> Non
     axes.set_xticklabels(_names(answer) * len(middles), minor=True, **look)
     axes.tick_params(axis="x", which="minor", length=0, pad=2)
     axes.set_ylabel(f"{of.title}\n{answer.labels[answer.normalize]} = 100")
-    where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
+    where = comparison_text.machine_said(answer, cores)
     title = f"{where}, {text.seeds_said(answer.seeds_shown)}"
     entitle(axes, f"{title} (lower is better)")
 

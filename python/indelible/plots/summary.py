@@ -194,7 +194,7 @@ def _better(key: str) -> str:
 
 
 def _title(answer: Comparison, cores: int | None) -> str:
-    where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
+    where = comparison_text.machine_said(answer, cores)
     count, seeds = len(answer.workloads), answer.seeds_shown
     named = ", ".join(answer.workloads) if count <= NAMED_WORKLOADS else f"{count} workloads"
     sure = ", 95 % intervals" if len(seeds) > 1 else ""

@@ -60,5 +60,5 @@ def _bars(axes: Axes, answer: Comparison, cores: int | None) -> None:
     name_groups(axes, range(len(answer.workloads)), answer.workloads)
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("Banks of PM are busy\n(% of the time)")
-    where = comparison_text.with_cores(f"machine {answer.machine}", answer, cores)
+    where = comparison_text.machine_said(answer, cores)
     entitle(axes, f"{where}, {text.seeds_said(answer.seeds_shown)}")

@@ -115,6 +115,7 @@ class Causes(Shown):
             interrupted=of.interrupted,
             settings=of.settings,
             txs=of.txs,
+            warmup=of.warmup,
             exact=of.exact,
             scripts=of.scripts,
         )

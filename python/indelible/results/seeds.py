@@ -67,9 +67,10 @@ class OfSeeds(Shown, ABC):
     #: The settings as the caller gave them, without fields that vary; those of a cell are in its
     #: experiment.
     settings: tuple[tuple[str, str], ...] = ()
-    #: The transactions of a core, None for the default; the order of time; and the files that
-    #: workloads read, by their names.
+    #: The transactions of a core, and those before counting begins, None for the default; the order
+    #: of time; and the files that workloads read, by their names.
     txs: int | None = None
+    warmup: int | None = None
     exact: bool = False
     scripts: Mapping[str, Script] = field(default_factory=dict)
     interrupted: bool = False
@@ -244,7 +245,7 @@ class OfSeeds(Shown, ABC):
             own,
             flag("--seed", seeds[0]) if seeds else [],
             [] if self.metric == "throughput" else ["--metric", self.metric],
-            flags(self, "txs"),
+            flags(self, "txs", "warmup"),
             flag("--seeds", len(seeds)) if len(seeds) > 1 else [],
             sets(self.settings),
             reads(self.scripts.values()),

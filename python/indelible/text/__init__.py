@@ -356,6 +356,11 @@ def seeds_said(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 
+def warmup_said(warmup: int | None) -> list[str]:
+    """Return how many transactions each core makes before counting begins, if that was given."""
+    return [] if warmup is None else [f"warm-up {warmup:,}"]
+
+
 def settings_said(settings: Pairs) -> list[str]:
     """Return each setting as it was given: without it the name of the machine would mislead."""
     return [f"{key}={value}" for key, value in settings]

@@ -33,6 +33,7 @@ from indelible.text import (
     settings_said,
     table_line,
     terminal_width,
+    warmup_said,
     zeros_notes,
 )
 from indelible.text import verdicts as verdicts_text
@@ -143,13 +144,19 @@ def where(answer: Comparison, cores: int | None) -> str:
     """Return the machine of a block, its cores, the seeds, and the settings."""
     model, count = answer.core_model(), _cores_said(answer, cores)
     words = [f"machine {answer.machine}", model, count, seeds_said(answer.seeds_shown)]
-    words += settings_said(answer.settings)
+    words += [*warmup_said(answer.warmup), *settings_said(answer.settings)]
     return " · ".join(filter(None, words))
 
 
 def with_cores(what: str, answer: Comparison, cores: int | None) -> str:
     """Return a panel's title with the number of cores, if that is known."""
     return ", ".join(filter(None, [what, _cores_said(answer, cores)]))
+
+
+def machine_said(answer: Comparison, cores: int | None) -> str:
+    """Return the machine with the number of cores, and the warm-up if it was given, for a title."""
+    machine = with_cores(f"machine {answer.machine}", answer, cores)
+    return ", ".join([machine, *warmup_said(answer.warmup)])
 
 
 def _cores_said(answer: Comparison, cores: int | None) -> str:

@@ -106,7 +106,8 @@ def where(answer: Sweep, model: str = "") -> str:
     varies = "cores" in answer.vary
     cores = "" if varies else answer.of_runs(lambda row: text.plural(row["cores"], "core"))
     seeds = "" if "seed" in answer.vary else text.seeds_said(answer.seeds_shown)
-    words = [machine, model, cores, seeds, *text.settings_said(answer.settings)]
+    own = [*text.warmup_said(answer.warmup), *text.settings_said(answer.settings)]
+    words = [machine, model, cores, seeds, *own]
     return " · ".join(filter(None, words))
 
 

@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 SEED = 1
 
 #: The fields other than settings that may vary in a sweep.
-RUN_FIELDS = (MACHINE_FIELD, "cores", "txs", "seed")
+RUN_FIELDS = (MACHINE_FIELD, "cores", "txs", "warmup", "seed")
 
 #: How close a word is to the name of a field for which it is taken, from 0 to 1.
 CLOSE = 0.8

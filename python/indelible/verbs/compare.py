@@ -36,6 +36,7 @@ def compare(
     metric: str = "throughput",
     normalize: DesignName | None = None,
     txs: int | None = None,
+    warmup: int | None = None,
     seed: int = 1,
     seeds: int = 1,
     set: Settings = None,
@@ -51,11 +52,12 @@ def compare(
 ) -> Comparison:
     """Run every design on every workload, and with `crash` cut the power of each 200 times.
 
-    With several `seeds`, from `seed` on, the answer has the means and their confidence intervals.
-    `native` also measures the workloads that are the loop of `logcache` on this computer's
-    processor. With `latencies` each run has the whole distribution of commit latencies. Answers are
-    kept in the folder `keep`, and runs whose answers it has are not made again. With `dask`, a
-    scheduler's address or a `distributed.Client`, its workers do everything but `native`.
+    Counting begins after `warmup` transactions of each core (a tenth of `txs`). With several
+    `seeds`, from `seed` on, the answer has the means and their confidence intervals. `native` also
+    measures the workloads that are the loop of `logcache` on this computer's processor. With
+    `latencies` each run has the whole distribution of commit latencies. Answers are kept in the
+    folder `keep`, and runs whose answers it has are not made again. With `dask`, a scheduler's
+    address or a `distributed.Client`, its workers do everything but `native`.
     """
     crash, native = truth("crash", crash), truth("native", native)
     rows = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
@@ -73,6 +75,7 @@ def compare(
         "",
         named("machine", machine),
         txs=txs,
+        warmup=warmup,
         seed=seed,
         settings=pairs(set),
         exact=exact,
@@ -102,6 +105,7 @@ def compare(
         refused=refused,
         settings=template.settings,
         txs=template.txs,
+        warmup=template.warmup,
         exact=template.exact,
         scripts=scripts,
         has_native=bool(loops),

@@ -40,8 +40,9 @@ def reproduce(
     asked = paper_named(paper)
     said = {"machine": machine, "txs": txs, "seed": unless_usual(seed, SEED)}
     values = {} if vary is None else varied_alone(vary, said, 1)
-    if "cores" in values:
-        raise InputError("each claim sets its own number of cores; vary something else")
+    for name, told in {"cores": "number of cores", "warmup": "warm-up"}.items():
+        if name in values:
+            raise InputError(f"each claim sets its own {told}; vary something else")
     txs = None if txs is None else whole("txs", txs)
     seed = whole("seed", seed)
     if machine is not None:

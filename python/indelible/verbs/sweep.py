@@ -36,6 +36,7 @@ def sweep(
     metric: str = "throughput",
     normalize: DesignName | None = None,
     txs: int | None = None,
+    warmup: int | None = None,
     seed: int = 1,
     seeds: int = 1,
     set: Settings = None,
@@ -50,7 +51,8 @@ def sweep(
     """Run every design on every workload at all combinations of the values of some fields.
 
     `vary` has the values of each field, as in `{"design.entries": [10, 20, 40]}` or `"8:128:24"`;
-    `machine` (names, files, or `all`), `cores`, `txs` and `seed` are fields, too. With several
+    `machine` (names, files, or `all`), `cores`, `txs`, `warmup` and `seed` are fields, too.
+    Counting begins after `warmup` transactions of each core (a tenth of `txs`). With several
     `seeds`, from `seed` on, the answer has their means. With `crash` the power of each design is
     cut 200 times on each workload, as by `compare`, and again for each value of a field of the
     design's or the workload's own. Answers are kept in the folder `keep`, and runs whose answers it
@@ -68,17 +70,20 @@ def sweep(
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
     experiment.require_use(scripts, workloads)
-    said: dict[str, object] = {"cores": cores, "txs": txs}
+    said: dict[str, object] = {"cores": cores, "txs": txs, "warmup": warmup}
     said |= {"machine": unless_usual(machine, MACHINE), "seed": unless_usual(seed, SEED)}
     values = varied_alone(vary, said, seeds)
     each_seed = seeds_of(seed, seeds)
     points = tuple(product(*values.values()))
-    cores, txs = (n if n is None else whole(of, n) for of, n in (("cores", cores), ("txs", txs)))
+    counts = {
+        name: None if count is None else whole(name, count)
+        for name, count in (("cores", cores), ("txs", txs), ("warmup", warmup))
+    }
     on, settings = named("machine", machine), pairs(set)
 
     def asked(point: Point, design: str, workload: str, seed: int) -> Experiment:
         of_run, own = of_point(tuple(zip(values, point, strict=True)))
-        at = {"machine": on, "cores": cores, "txs": txs, "seed": seed} | of_run
+        at = {"machine": on, "seed": seed, **counts} | of_run
         return Experiment(
             design,
             workload,
@@ -118,8 +123,7 @@ def sweep(
         taken=taken,
         refused={cell: impossible[one] for cell, one in plan.items() if one in impossible},
         settings=settings,
-        cores=cores,
-        txs=txs,
+        **counts,
         exact=truth("exact", exact),
         scripts=scripts,
         items=items,

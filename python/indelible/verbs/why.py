@@ -39,6 +39,7 @@ def why(
     by: int = BY,
     fields: Sequence[str] | None = None,
     txs: int | None = None,
+    warmup: int | None = None,
     seed: int = 1,
     seeds: int = 1,
     set: Settings = None,
@@ -55,10 +56,11 @@ def why(
     Every number of the machine, the designs and the workloads is divided and multiplied by the
     factor `by`, and every word replaced by each other choice, one change at a time; with `fields`
     only the fields of these names and sections. Ratios are geometric means over the workloads, and
-    over the `seeds` if there are several. With `crash` the power of each design is cut 200 times on
-    each workload, as by `compare`, and again with each change that a campaign could notice. Answers
-    are kept in the folder `keep`, and runs whose answers it has are not made again. With `dask`, a
-    scheduler's address or a `distributed.Client`, its workers do all of it.
+    over the `seeds` if there are several. Counting begins after `warmup` transactions of each core
+    (a tenth of `txs`, also of a number that is changed). With `crash` the power of each design is
+    cut 200 times on each workload, as by `compare`, and again with each change that a campaign
+    could notice. Answers are kept in the folder `keep`, and runs whose answers it has are not made
+    again. With `dask`, a scheduler's address or a `distributed.Client`, its workers do all of it.
     """
     crash = truth("crash", crash)
     known = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
@@ -77,7 +79,9 @@ def why(
     experiment.require_use(scripts, workloads)
     machine = named("machine", machine)
     settings = canonical(pairs(set), extension.describe(f"machine:{machine}")["rows"])
-    template = Experiment("", "", machine, cores, txs, settings=settings, exact=exact)
+    template = Experiment(
+        "", "", machine, cores, txs, warmup=warmup, settings=settings, exact=exact
+    )
     of_machine = of_cell(settings, "", "", (*designs, *workloads))
     rows = extension.describe(f"machine:{machine}", of_machine)["rows"]
     question = Question(designs, workloads, template, rows, scripts, seeds_of(seed, seeds))
@@ -130,6 +134,7 @@ def why(
         taken=taken,
         settings=settings,
         txs=template.txs,
+        warmup=template.warmup,
         exact=template.exact,
         scripts=scripts,
         verdicts={cell: verdict for cell, verdict in verdicts.items() if cell[0] in left},
@@ -191,6 +196,7 @@ class Question:
             settings=own + changed,
             script=self.scripts.get(workload),
             exact=at.exact,
+            warmup=at.warmup,
         )
 
     def _is_unheard(self, change: Change, design: str, workload: str) -> bool:
