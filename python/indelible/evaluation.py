@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from indelible.experiment import Experiment
@@ -180,6 +180,7 @@ class Over:
     #: As in `Cell`.
     machine: str | None = None
     txs: int | None = None
+    warmup: int | None = None
 
     def pairs(self) -> list[tuple[Cell, Cell]]:
         """Return the runs of each workload."""
@@ -193,7 +194,8 @@ class Over:
 
     def _cell(self, design: str, workload: str, settings: Pairs) -> Cell:
         settings = of_cell(settings, design, workload, (self.over, self.under, *self.workloads))
-        return Cell(design, workload, self.cores, settings, machine=self.machine, txs=self.txs)
+        own = Cell(design, workload, self.cores, settings, warmup=self.warmup)
+        return replace(own, machine=self.machine, txs=self.txs)
 
     def _cells(self) -> tuple[Cell, ...]:
         return tuple(cell for pair in self.pairs() for cell in pair)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from fidelity import claims, dpo, hops, left_open, loc, others, rivals, silo, ssp, write_sets
+from fidelity import (
+    claims,
+    dpo,
+    hops,
+    left_open,
+    loc,
+    others,
+    rivals,
+    silo,
+    ssp,
+    steady,
+    write_sets,
+)
 from fidelity.tables import Facts, Table
 
 ALL: tuple[Table | Facts, ...] = (
     *claims.PARTS,
     *silo.PARTS,
     *rivals.PARTS,
+    *steady.PARTS,
     *left_open.PARTS,
     *write_sets.PARTS,
     others.BATTERIES,

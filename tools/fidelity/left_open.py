@@ -27,6 +27,10 @@ SHORT_QUEUE = "controller.write_buffer_size=32"
 #: A buffer of as many bytes, in lines as wide as the writes without a buffer.
 NARROW_OF_SILO = "silo.pm.xpbuffer_entries=256 silo.pm.xpline=64B"
 
+#: The comparison of bits before programming is the buffer's, too.
+NOTHING = f"{NO_BUFFER} pm.data_encoder=none"
+ALL_OF_SILO = f"{BUFFER_OF_SILO} silo.pm.data_encoder=dcw"
+
 
 def _buffer(label: str, settings: str, own: str, cores: int, txs: int = TXS) -> Sequence[Entry]:
     """Return all designs over base, and Silo over each, with a common setting and Silo's own."""
@@ -63,6 +67,7 @@ BUFFER = Grid(
             ("none", NO_BUFFER, ""),
             ("Silo alone", NO_BUFFER, BUFFER_OF_SILO),
             ("Silo alone, in lines of 64 bytes", NO_BUFFER, NARROW_OF_SILO),
+            ("Silo alone, DCW as well", NOTHING, ALL_OF_SILO),
             ("Silo alone, a queue of 32", f"{NO_BUFFER} {SHORT_QUEUE}", BUFFER_OF_SILO),
         )
     ]
