@@ -3,7 +3,7 @@
 use model::contents::View;
 use model::engine::Failure;
 use model::units::{CoreId, Cycle, Word};
-use model::workload::{Overwritten, Pm, Port, Ptr};
+use model::workload::{Overwritten, Pm, Port, Program, Ptr, Step, Workload};
 use serde_json::json;
 
 use crate::error::InputError;
@@ -23,15 +23,11 @@ pub fn plain(spec: &str) -> Result<String, InputError> {
     workload.populate(&mut Pm::plain(&mut view, CoreId(0))).map_err(stop)?;
     // The simulator's memory has large pages, too.
     view.pm.use_large_pages().map_err(|error| failed(Failure::Host(error), &resolved))?;
-    let cores = || (0..resolved.cores).map(CoreId);
-    let mut programs = cores().map(|core| workload.program(core)).collect::<Result<Vec<_>, _>>();
-    let programs = programs.as_mut().map_err(|error| stop(error.clone()))?;
+    let mut programs = programs(&*workload, resolved.cores).map_err(stop)?;
     let start = Stopwatch::start();
-    for _ in 0..resolved.txs {
-        for (core, program) in cores().zip(programs.iter_mut()) {
-            program.transaction(&mut Pm::plain(&mut view, core)).map_err(stop)?;
-        }
-    }
+    let one =
+        |program: &mut dyn Program, core| program.transaction(&mut Pm::plain(&mut view, core));
+    transactions(&mut programs, resolved.txs, one).map_err(stop)?;
     let HostTime { seconds, cpu } = start.elapsed();
     Ok(json!({
         "mem_ops": operations,
@@ -56,13 +52,31 @@ fn count_operations(resolved: &Resolved) -> Result<u64, InputError> {
     let mut counter = Counter { view: view(resolved)?, operations: 0, overwritten };
     let mut workload = resolved.make_workload()?;
     workload.populate(&mut Pm::plain(&mut counter.view, CoreId(0))).map_err(stop)?;
-    for core in (0..resolved.cores).map(CoreId) {
-        let mut program = workload.program(core).map_err(stop)?;
-        for _ in 0..resolved.txs {
-            program.transaction(&mut Pm::simulated(&mut counter, core)).map_err(stop)?;
+    let mut programs = programs(&*workload, resolved.cores).map_err(stop)?;
+    let one = |program: &mut dyn Program, core| {
+        program.transaction(&mut Pm::simulated(&mut counter, core))
+    };
+    transactions(&mut programs, resolved.txs, one).map_err(stop)?;
+    Ok(counter.operations)
+}
+
+fn programs(workload: &dyn Workload, cores: u8) -> Step<Vec<Box<dyn Program>>> {
+    (0..cores).map(|core| workload.program(CoreId(core))).collect()
+}
+
+/// Makes transactions of all cores in turn. Where cores share what they change, what a transaction
+/// does depends on those before it, so that the order must be the same whenever they are made.
+fn transactions(
+    programs: &mut [Box<dyn Program>],
+    txs: u64,
+    mut one: impl FnMut(&mut dyn Program, CoreId) -> Step,
+) -> Step {
+    for _ in 0..txs {
+        for (core, program) in (0..).map(CoreId).zip(programs.iter_mut()) {
+            one(&mut **program, core)?;
         }
     }
-    Ok(counter.operations)
+    Ok(())
 }
 
 /// Plain memory that counts loads and stores.
