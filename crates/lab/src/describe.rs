@@ -15,7 +15,7 @@ use crate::scripts;
 use crate::settings::{self, Settings};
 use crate::spec::count_cores;
 
-/// Lists the designs, the workloads, the profiles or the machines.
+/// Lists the designs, the ordering hardware, the workloads, the profiles or the machines.
 ///
 /// # Errors
 /// A sentence, when `kind` is none of these.
@@ -86,14 +86,12 @@ pub fn explain(
 ) -> Result<String, InputError> {
     let split = settings::split(pairs)?;
     // A paper's machine has the paper's name, and so may its design: `machine:` tells them apart.
-    if let Some(machine) = name.strip_prefix("machine:") {
+    if let Some(machine) = name.strip_prefix("machine:").or(against.and(Some(name))) {
+        refuse_hardware(&format!("machine:{machine}"), on)?;
         return match against {
             Some(other) => explain_difference(machine, other, &split.machine),
             None => Ok(machines::explain(&machines::load(machine, &split.machine)?).to_string()),
         };
-    }
-    if let Some(other) = against {
-        return explain_difference(name, other, &split.machine);
     }
     let (kind, name) = match name.split_once(':') {
         Some((kind @ ("design" | "workload" | "order"), name)) => (kind, name),
@@ -120,12 +118,7 @@ pub fn explain(
     if let Some(entry) = order.filter(|_| workload.is_none() && !is_machine) {
         return explain_on(entry, "order", &split, on, explain_order);
     }
-    if let Some((machine, _)) = on {
-        return Err(InputError::new(format!(
-            "{name} is not a design, so it has no hardware on machine {machine}; `indelible \
-             explain machine:{machine}` explains the machine"
-        )));
-    }
+    refuse_hardware(name, on)?;
     if let Some(named) = workload {
         return explain_workload(named, &split);
     }
@@ -133,6 +126,16 @@ pub fn explain(
         return Ok(machines::explain(&machines::load(name, &split.machine)?).to_string());
     }
     Err(unknown_thing(kind, name))
+}
+
+/// Refuses a machine for what is not a design.
+fn refuse_hardware(name: &str, on: Option<On<'_>>) -> Result<(), InputError> {
+    on.map_or(Ok(()), |(machine, _)| {
+        Err(InputError::new(format!(
+            "{name} is not a design, so it has no hardware on machine {machine}; `indelible \
+             explain machine:{machine}` explains the machine"
+        )))
+    })
 }
 
 /// Describes a design or ordering hardware on a machine, with parameters of these values.
@@ -183,7 +186,6 @@ fn unknown_thing(kind: &str, name: &str) -> InputError {
     let designs = designs::ALL.iter().map(|entry| entry.card.name);
     let orders = designs::ORDERS.iter().map(|entry| entry.card.name);
     match kind {
-        "design" => half_of_a_name(name).unwrap_or_else(|| unknown(kind, name, designs)),
         "workload" => unknown(kind, name, workload_names()),
         "order" => unknown("ordering hardware", name, orders),
         _ => {

@@ -433,12 +433,16 @@ fn an_unknown_list_or_name_to_explain_says_what_there_is() {
         error(lab::list("")),
         "unknown list ``; there are: designs, orders, workloads, profiles, machines"
     );
-    let machine = error(lab::explain("tiny", &[], None, Some(("silo", None))));
-    assert_eq!(
-        machine,
-        "tiny is not a design, so it has no hardware on machine silo; `indelible explain \
-         machine:silo` explains the machine"
-    );
+    for (name, against, told) in [
+        ("tiny", None, "tiny"),
+        ("machine:tiny", None, "machine:tiny"),
+        ("tiny", Some("silo"), "machine:tiny"),
+    ] {
+        let text = error(lab::explain(name, &[], against, Some(("nosuch", None))));
+        let rest = "is not a design, so it has no hardware on machine nosuch; `indelible explain \
+            machine:nosuch` explains the machine";
+        assert_eq!(text, format!("{told} {rest}"));
+    }
     let text = error(lab::explain("sillo", &[], None, None));
     let start = "unknown design, workload, machine or ordering hardware `sillo`; did you mean \
         `silo`? there are: silo, ";
