@@ -90,7 +90,24 @@ fn default_seed() -> u64 {
     1
 }
 
+/// The highest number of a random program.
+const RANDOM_MAX: u64 = 1_000_000;
+
 impl Request {
+    fn read(text: &str) -> Result<Request, InputError> {
+        let request: Request = serde_json::from_str(text).map_err(InputError::not_understood)?;
+        if request.random > RANDOM_MAX {
+            let many = request.random;
+            return Err(InputError::new(format!("random is {many}; it takes 0 to {RANDOM_MAX}")));
+        }
+        match request.program {
+            Some(number) if !(1..=RANDOM_MAX).contains(&number) => {
+                Err(InputError::new(format!("program is {number}; it takes 1 to {RANDOM_MAX}")))
+            }
+            _ => Ok(request),
+        }
+    }
+
     fn hardware(&self) -> Result<Vec<Hardware>, InputError> {
         if !self.orders.is_empty() {
             return self.orders.iter().map(|asked| self.hardware_of(asked)).collect();
@@ -170,7 +187,7 @@ impl Request {
 /// # Panics
 /// On a defect of the simulator.
 pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
-    let request: Request = serde_json::from_str(request).map_err(InputError::not_understood)?;
+    let request = Request::read(request)?;
     let orders = request.hardware()?;
     let tests = request.tests()?;
     let rules = orders.iter().map(|order| order.entry.rules.len()).sum();

@@ -299,6 +299,17 @@ fn what_is_set_holds() {
     }
 }
 
+#[test]
+fn random_programs_have_numbers_from_one_on() {
+    for (asked, told) in [
+        (json!({ "program": 0 }), "program is 0; it takes 1 to 1000000"),
+        (json!({ "program": u64::MAX }), "program is 18446744073709551615; it takes 1 to 1000000"),
+        (json!({ "random": 1_000_001 }), "random is 1000001; it takes 0 to 1000000"),
+    ] {
+        assert_eq!(ask(&asked).expect_err("there is none"), told);
+    }
+}
+
 /// A rule that is switched off by name shows where the search for mutants says that it does.
 #[test]
 fn what_catches_a_mutant_is_repeated_by_its_number() {
