@@ -183,6 +183,13 @@ fn kind(unit: Unit) -> &'static Kind {
     }
 }
 
+/// Reads a whole number that has digits alone, hexadecimal ones behind `0x`: a sign is none.
+pub fn integer(text: &str) -> Option<u64> {
+    let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
+    let is_number = digits.chars().all(|digit| digit.is_digit(radix));
+    is_number.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
+}
+
 /// Reads a bare whole number. If it is none, returns the rest of a sentence that begins with a
 /// name.
 pub fn count(text: &str) -> Result<u64, String> {
@@ -333,6 +340,14 @@ mod tests {
         }
         // 4 cycles at 3.7 GHz are 1081.08 ps.
         assert_eq!(parse("4cycles", Unit::Time, 3_700_000_000), Ok(1_081));
+    }
+
+    #[test]
+    fn integers_have_digits_alone() {
+        assert_eq!(["64", "0x40", "0xfF"].map(integer), [64, 64, 255].map(Some));
+        for text in ["", "+64", "-1", "0x", "0x+40", "40h", "0X40", "18446744073709551616"] {
+            assert_eq!(integer(text), None, "{text}");
+        }
     }
 
     const MISTAKES: &[(&str, Unit, &str)] = &[

@@ -259,11 +259,9 @@ fn too_long(asked: &str, holds: u64, config: &Config) -> InputError {
 
 /// The line of an address that the user wrote, hexadecimal or not.
 fn line_of(text: &str) -> Result<Line, InputError> {
-    let digits = text.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16));
-    let address = digits.unwrap_or_else(|| text.parse());
     let wrong =
-        |_| InputError::new(format!("`{text}` is not an address; write one such as 0x3f1080"));
-    address.map(Line::of).map_err(wrong)
+        || InputError::new(format!("`{text}` is not an address; write one such as 0x3f1080"));
+    quantity::integer(text).map(Line::of).ok_or_else(wrong)
 }
 
 /// The group of what concerns the whole machine.

@@ -5,6 +5,7 @@ use model::units::{DRAM_BASE, LINE_BYTES, LINE_WORDS, WORD_BYTES, Word};
 
 use super::THREADS_MAX;
 use crate::error::{InputError, unknown};
+use crate::quantity;
 
 /// A litmus test.
 #[derive(Clone, Debug)]
@@ -210,11 +211,8 @@ impl Reader {
     }
 
     fn number(&self, word: &str) -> Result<u64, InputError> {
-        let number = match word.strip_prefix("0x") {
-            Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16),
-            _ => word.parse(),
-        };
-        number.or_else(|_| self.wrong(&format!("`{word}` is not a whole number of 64 bits")))
+        let wrong = || self.wrong(&format!("`{word}` is not a whole number of 64 bits"));
+        quantity::integer(word).map_or_else(wrong, Ok)
     }
 
     fn step(&mut self, verb: &str, rest: &[&str]) -> Result<(), InputError> {

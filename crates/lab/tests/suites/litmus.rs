@@ -370,6 +370,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("store A 1", "mine.litmus, line 1: `store` must come after the first `thread`"),
     ("thread\nstore A", "mine.litmus, line 2: `store` must be followed by a variable and a value"),
     ("thread\nstore A 0x+1", "mine.litmus, line 2: `0x+1` is not a whole number of 64 bits"),
+    ("thread\nstore A +5", "mine.litmus, line 2: `+5` is not a whole number of 64 bits"),
     ("thread\nstore A 0x1g", "mine.litmus, line 2: `0x1g` is not a whole number of 64 bits"),
     ("thread\nstore A 0xfF\nthread\nload A 255\nimage A=0xff", ""),
     ("thread\nstore A one", "mine.litmus, line 2: `one` is not a whole number of 64 bits"),

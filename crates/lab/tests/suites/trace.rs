@@ -213,6 +213,7 @@ fn what_cannot_be_recorded_is_told() {
         (json!({ "length": "5" }), "for: "),
         (json!({ "from": "soon" }), "from: "),
         (json!({ "address": "0xg" }), "`0xg` is not an address"),
+        (json!({ "address": "0x+40" }), "`0x+40` is not an address"),
         (
             json!({ "event": 10_000_000 }),
             "the run has no event 10000000; its crash points are 1 to",
