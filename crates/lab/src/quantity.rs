@@ -200,9 +200,7 @@ pub fn count(text: &str) -> Result<u64, String> {
             Err(format!("`{text}` has a unit, but this counts things; write {number}"))
         }
         // Digits that do not fit are out of any range, and are reported as such.
-        Err(_) if suffix.is_empty() && digits(number).is_some_and(|(_, places)| places == 0) => {
-            Ok(u64::MAX)
-        }
+        Err(_) if suffix.is_empty() && !number.is_empty() && !number.contains('.') => Ok(u64::MAX),
         _ => Err(format!("`{text}` is not a whole number; write one, such as 64")),
     }
 }
@@ -212,8 +210,8 @@ fn measure(text: &str, unit: Unit, frequency: u64) -> Result<u64, String> {
     let cycles = (unit == Unit::Time).then_some("cycles");
     let units_named = || either(units.iter().map(|(suffix, _)| *suffix).chain(cycles));
     let (number, suffix) = halves(text);
-    let is_read = |_: &(u128, u32)| suffix.is_empty() || may_be_unit(suffix);
-    let Some((digits, places)) = digits(number).filter(is_read) else {
+    let is_read = |_: &(&str, &str)| suffix.is_empty() || may_be_unit(suffix);
+    let Some((whole, decimals)) = decimal(number).filter(is_read) else {
         let units = units_named();
         return Err(format!(
             "`{text}` is not {one}; write {one} in {units}, such as \"{example}\""
@@ -225,6 +223,10 @@ fn measure(text: &str, unit: Unit, frequency: u64) -> Result<u64, String> {
             "`{text}` lacks its unit; write {one} in {units}, such as \"{example}\""
         ));
     }
+    if decimals.len() > DECIMALS_MAX {
+        return Err(format!("`{text}` has more than {DECIMALS_MAX} decimals; write fewer"));
+    }
+    let (digits, places) = digits(whole, decimals);
     let scale = 10_u128.pow(places);
     if cycles.is_some() && matches!(suffix, "cycle" | "cycles") {
         let divisor = u128::from(frequency) * scale;
@@ -256,18 +258,24 @@ fn may_be_unit(rest: &str) -> bool {
     rest.starts_with(begins) && !rest.starts_with(['e', 'E', 'x', 'X'])
 }
 
-/// A decimal number as its digits and how many of them stand after the point.
-fn digits(number: &str) -> Option<(u128, u32)> {
+/// What stands before and after the point of a decimal number, without zeros at its end.
+fn decimal(number: &str) -> Option<(&str, &str)> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let well_formed = !whole.is_empty() && !part.contains('.') && !number.ends_with('.');
-    if !well_formed || part.len() > 12 {
-        return None;
-    }
+    well_formed.then_some((whole, part.trim_end_matches('0')))
+}
+
+/// The most decimals of a number (ours: a second in picoseconds has as many).
+const DECIMALS_MAX: usize = 12;
+
+/// The digits of a decimal number, and how many of them stand after the point.
+fn digits(whole: &str, decimals: &str) -> (u128, u32) {
     if whole.len() > 20 {
         // More than any value: kept as a number that is out of every range.
-        return Some((10_u128.pow(21), 0));
+        return (10_u128.pow(21), 0);
     }
-    Some((format!("{whole}{part}").parse().ok()?, part.len() as u32))
+    let all = format!("{whole}{decimals}").parse().expect("32 digits at most");
+    (all, decimals.len() as u32)
 }
 
 fn fit(value: u128) -> u64 {
@@ -332,6 +340,7 @@ mod tests {
             ("64 KiB", Unit::Bytes, 64 << 10),
             ("0.5MiB", Unit::Bytes, 512 << 10),
             ("4cycles", Unit::Time, 4_000),
+            ("1.0000000000000ns", Unit::Time, 1_000),
             ("1 cycle", Unit::Time, 1_000),
             ("1.5µs", Unit::Time, 1_500_000),
             (" 2.47pJ/b ", Unit::EnergyPerBit, 2_470),
@@ -409,6 +418,12 @@ mod tests {
                 \"2GHz\"",
         ),
         ("0.0001ns", Unit::Time, "`0.0001ns` is not a whole number of ps; write fewer decimals"),
+        (
+            "1.0000000000001cycles",
+            Unit::Time,
+            "`1.0000000000001cycles` has more than 12 decimals; write fewer",
+        ),
+        ("4.0", Unit::Count, "`4.0` is not a whole number; write one, such as 64"),
         ("64B", Unit::Count, "`64B` has a unit, but this counts things; write 64"),
         ("4.5", Unit::Count, "`4.5` is not a whole number; write one, such as 64"),
         ("0x10", Unit::Count, "`0x10` is not a whole number; write one, such as 64"),
