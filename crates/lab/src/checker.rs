@@ -16,6 +16,8 @@ use model::checker::{Examiner, Piece, Rejection, Shown};
 use model::units::{LINE_BYTES, LineData};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
+#[cfg(target_os = "linux")]
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -192,24 +194,23 @@ impl Program {
         Ok(Some(Err(Rejection { text, is_late })))
     }
 
-    /// Reads what a program that runs says, until it ends or has taken as long as it may.
-    fn watch(&self, child: &mut Child, heard: &mut Heard) -> io::Result<Ended> {
+    /// Reads what a program that runs says, until it ends or has taken as long as it may. Returns
+    /// why it must be ended, if it must.
+    fn watch(&self, child: &mut Child, heard: &mut Heard) -> io::Result<Option<Ended>> {
         let start = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(Ended::By(status));
-            }
+        while !has_ended(child)? {
             if self.is_cancelled() {
-                return Ok(Ended::Cancelled);
+                return Ok(Some(Ended::Cancelled));
             }
             if start.elapsed() > LIMIT {
-                return Ok(Ended::Late);
+                return Ok(Some(Ended::Late));
             }
             // A program that says much waits until its output is read, so this does not sleep then.
             if heard.listen()? == 0 {
                 std::thread::sleep(LOOK);
             }
         }
+        Ok(None)
     }
 
     /// Runs a program until it ends, or for as long as it may take, and reads what it says.
@@ -222,8 +223,8 @@ impl Program {
         let ended = self.watch(&mut child, heard);
         // This kills what the program has started, too. It is no mistake if nothing is left.
         let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
-        child.wait()?;
-        let ended = ended?;
+        let status = child.wait()?;
+        let ended = ended?.unwrap_or(Ended::By(status));
         // A process that has left the group may go on writing for ever.
         let mut rest = 0;
         while rest < PIPE_BYTES_MAX {
@@ -234,6 +235,21 @@ impl Program {
         }
         Ok(ended)
     }
+}
+
+/// Whether a program has ended. It is not waited for, so that its number is no other's while what
+/// it has started has not been ended, too.
+#[cfg(target_os = "linux")]
+fn has_ended(child: &mut Child) -> io::Result<bool> {
+    let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let status = waitid(Id::Pid(Pid::from_raw(child.id() as i32)), look)?;
+    Ok(status != WaitStatus::StillAlive)
+}
+
+/// Whether a program has ended; it is waited for, since `nix` has no `waitid` for all other hosts.
+#[cfg(not(target_os = "linux"))]
+fn has_ended(child: &mut Child) -> io::Result<bool> {
+    Ok(child.try_wait()?.is_some())
 }
 
 impl Examiner for Program {
