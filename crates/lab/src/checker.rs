@@ -329,6 +329,8 @@ fn how(status: ExitStatus) -> String {
 /// The end of what a program says. The program never waits for room to say more.
 struct Heard {
     output: PipeReader,
+    /// Where what is read comes first.
+    part: Box<[u8]>,
     last: VecDeque<u8>,
     /// Whether the program has said more than is kept.
     is_cut: bool,
@@ -337,17 +339,17 @@ struct Heard {
 impl Heard {
     fn new(output: PipeReader) -> io::Result<Heard> {
         fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        Ok(Heard { output, last: VecDeque::new(), is_cut: false })
+        let part = vec![0; SAID_BYTES_MAX].into();
+        Ok(Heard { output, part, last: VecDeque::new(), is_cut: false })
     }
 
     /// Reads what there is, and returns how many bytes that was: 0 if there is nothing now.
     fn listen(&mut self) -> io::Result<usize> {
-        let mut part = [0; SAID_BYTES_MAX];
-        let length = match self.output.read(&mut part) {
+        let length = match self.output.read(&mut self.part) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             length => length?,
         };
-        self.last.extend(&part[..length]);
+        self.last.extend(&self.part[..length]);
         let more = self.last.len().saturating_sub(SAID_BYTES_MAX);
         self.last.drain(..more);
         self.is_cut |= more > 0;
