@@ -104,7 +104,6 @@ pub fn rows() -> Value {
             "name": machine.name,
             "summary": machine.summary,
             "core": shown("core.model"),
-            "cores": shown("core.cores_max"),
             "cores_max": shown("core.cores_max"),
             "frequency": shown("core.clk_domain"),
             "llc": shown("llc.size"),
