@@ -4,6 +4,7 @@ pub mod error;
 pub mod quantity;
 pub mod settings;
 pub mod machines;
+mod corners;
 pub mod profiles;
 pub mod scripts;
 mod checker;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use model::design::{Granularity, Needs};
 
+use crate::corners::{self, Settings};
 use crate::error::InputError;
 use crate::spec::{HowMany, Resolved, Spec, Usual};
 
@@ -85,22 +86,10 @@ fn own(spec: &Spec) -> Spec {
 /// them in the middle of transactions; and that with two controllers of one-entry queues over slow
 /// cells, so that writes overtake each other.
 pub(super) fn trials(spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
-    const SMALL: &[(&str, &str)] = &[
-        ("llc.size", "256B"),
-        ("llc.assoc", "4"),
-        ("l2.size", "128B"),
-        ("l2.assoc", "2"),
-        ("l1d.size", "128B"),
-        ("l1d.assoc", "2"),
-    ];
-    const APART: &[(&str, &str)] = &[
-        ("controller.count", "2"),
-        ("controller.intlv_size", "64B"),
-        ("controller.write_buffer_size", "1"),
-        ("controller.writeback_buffer_size", "64"),
-        ("pm.xpbuffer_entries", "1"),
-        ("pm.tWRITE", "400cycles"),
-    ];
+    // The user's machine may have more ways than such caches have lines.
+    const SMALL: &[Settings] =
+        &[corners::SMALL, &[("llc.assoc", "4"), ("l2.assoc", "2"), ("l1d.assoc", "2")]];
+    const APART: &[Settings] = &[corners::APART, &[("controller.writeback_buffer_size", "64")]];
     let base = own(spec);
     let mut trials = vec![(base.clone(), 20), (base.clone(), resolved.txs)];
     let limit = resolved.machine.config.core.cores_max;
@@ -131,11 +120,10 @@ pub(super) fn trials(spec: &Spec, resolved: &Resolved) -> Vec<Trial> {
         if index % 6 == 4 {
             set("workload.stores", "64");
         }
-        for (path, value) in [&[], SMALL, APART, SMALL][index as usize % 4] {
+        let apart = if index % 8 == 3 { APART } else { &[] };
+        let parts = [&[], SMALL, APART, SMALL][index as usize % 4].iter().chain(apart);
+        for (path, value) in parts.copied().flatten() {
             set(path, value);
-        }
-        if index % 8 == 3 {
-            APART.iter().for_each(|(path, value)| set(path, value));
         }
         // More lines than a log's first group of blocks has.
         if index >= SEEDS && index % 3 == 2 {

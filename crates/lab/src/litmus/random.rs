@@ -14,8 +14,9 @@ use model::workload::{Pm, Program, Ptr, Step, Workload};
 use serde_json::{Value, json};
 
 use super::THREADS_MAX;
-use super::cut::{Cut, Hardware, Left};
+use super::cut::{Cut, DOMAIN, Hardware, Left};
 use super::timeline;
+use crate::corners::{self, APART, SMALL};
 use crate::error::InputError;
 use crate::trace::Called;
 
@@ -143,9 +144,8 @@ impl Programs<'_> {
 
     fn setup(&self, number: u64) -> (Settings, Vec<(String, String)>, u8, Random) {
         let (way, seed) = ((number - 1) % self.ways(), (number - 1) / self.ways() + 1);
-        let pairs = MACHINES[seed as usize % MACHINES.len()].split_whitespace();
-        let pairs = pairs.filter_map(|pair| pair.split_once('='));
-        let pairs = pairs.map(|(path, value)| (path.into(), value.into())).collect();
+        let parts = MACHINES[seed as usize % MACHINES.len()].iter().copied().flatten();
+        let pairs = parts.map(|(path, value)| ((*path).into(), (*value).into())).collect();
         let turn = seed / MACHINES.len() as u64;
         let program = Random { seed, core: CoreId(0), steps: 14 + seed % 20, lines: 2 + turn % 7 };
         let settings = self.hardware.with(&self.ways[way as usize]);
@@ -313,32 +313,36 @@ impl Program for Random {
     }
 }
 
-/// Machines: as `tiny` is; with caches so small that lines leave them soon; with controllers that
-/// overtake each other; both; small caches that survive, with what the hardware saves of its own
-/// (`power_loss`); and memory whose cells alone survive, if that is enough for the hardware.
-const MACHINES: &[&str] = &["", SMALL_CACHES, APART, BOTH, EADR, GPF, MEDIA, MEDIA_APART];
-const SMALL_CACHES: &str = "llc.size=256B l2.size=128B l1d.size=128B";
-const APART: &str = "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
-    pm.xpbuffer_entries=1 pm.tWRITE=400cycles";
-const BOTH: &str = "controller.count=2 controller.intlv_size=64B controller.write_buffer_size=1 \
-    pm.xpbuffer_entries=1 pm.tWRITE=400cycles llc.size=256B l2.size=128B l1d.size=128B";
-const EADR: &str = "controller.domain=eadr llc.size=256B l2.size=128B l1d.size=128B";
-const GPF: &str = "controller.domain=gpf controller.count=2 controller.intlv_size=64B \
-    controller.write_buffer_size=1 pm.xpbuffer_entries=1 pm.tWRITE=400cycles llc.size=256B \
-    l2.size=128B l1d.size=128B";
+/// Machines, by what is not `tiny`'s: nothing; small caches; controllers that overtake each other;
+/// both; small caches that survive (`eadr`), and both with them (`gpf`), with what the hardware
+/// saves of its own (`power_loss`); and memory whose cells alone survive (`media`), if that is
+/// enough for the hardware, with small caches and with both.
+const MACHINES: &[&[corners::Settings]] = &[
+    &[],
+    &[SMALL],
+    &[APART],
+    &[APART, SMALL],
+    &[&[(DOMAIN, "eadr")], SMALL],
+    &[&[(DOMAIN, "gpf")], APART, SMALL],
+    &[&[(DOMAIN, "media")], SMALL],
+    &[&[(DOMAIN, "media")], APART_BUT_BUFFERED, SMALL],
+];
 
-const MEDIA: &str = "controller.domain=media llc.size=256B l2.size=128B l1d.size=128B";
-const MEDIA_APART: &str = "controller.domain=media controller.count=2 controller.intlv_size=64B \
-    controller.write_buffer_size=1 pm.tWRITE=400cycles llc.size=256B l2.size=128B l1d.size=128B";
+/// [`APART`] with the on-DIMM buffer of `tiny`, which has two lines: what waits there is lost in
+/// `media`.
+const APART_BUT_BUFFERED: corners::Settings = &[
+    ("controller.count", "2"),
+    ("controller.intlv_size", "64B"),
+    ("controller.write_buffer_size", "1"),
+    ("pm.tWRITE", "400cycles"),
+];
 
-/// The settings of a line that ordering hardware has and takes.
-fn settings_of(order: &Entry, line: &str) -> Settings {
-    let pairs = line.split_whitespace().filter_map(|pair| pair.split_once('='));
-    let pairs = pairs.map(|(name, value)| (name, value.parse().expect("a number")));
-    let known = pairs.filter(|(name, value)| {
+/// The settings of a way that ordering hardware has and takes.
+fn settings_of(order: &Entry, way: &[(&str, u64)]) -> Settings {
+    let known = way.iter().filter(|(name, value)| {
         order.fields.iter().any(|field| field.name == *name && field.limits.contains(value))
     });
-    known.map(|(name, value)| (name.to_owned(), value)).collect()
+    known.map(|(name, value)| ((*name).to_owned(), *value)).collect()
 }
 
 /// The ways in which ordering hardware is set up: those of [`SETTINGS`] that mean something to it,
@@ -347,8 +351,8 @@ fn settings_of(order: &Entry, line: &str) -> Settings {
 fn ways(order: &Entry) -> Vec<Settings> {
     let mut ways: Vec<Settings> = Vec::new();
     let ours = if order.script.is_some() { &SETTINGS[..1] } else { SETTINGS };
-    for line in ours {
-        let way = settings_of(order, line);
+    for way in ours {
+        let way = settings_of(order, way);
         if !ways.contains(&way) {
             ways.push(way);
         }
@@ -368,14 +372,30 @@ fn ways(order: &Entry) -> Vec<Settings> {
 /// Ways to set hardware up, by names that HOPS has: as it is; with an entry or two; sending at
 /// once; draining late; filling from its buffers; with bytes instead of lines; with a global vector
 /// that is read late; and with dependences on lines that are durable.
-const SETTINGS: &[&str] = &[
-    "",
-    "entries=1",
-    "entries=2",
-    "threshold=1",
-    "drain=1 interval=300",
-    "fill=1 poll=0",
-    "carries=1 entries=4",
-    "poll=2000 drain=1 threshold=4",
-    "depends=1",
+const SETTINGS: &[&[(&str, u64)]] = &[
+    &[],
+    &[("entries", 1)],
+    &[("entries", 2)],
+    &[("threshold", 1)],
+    &[("drain", 1), ("interval", 300)],
+    &[("fill", 1), ("poll", 0)],
+    &[("carries", 1), ("entries", 4)],
+    &[("poll", 2000), ("drain", 1), ("threshold", 4)],
+    &[("depends", 1)],
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machines;
+
+    /// A machine with a misspelt field or value would be left out.
+    #[test]
+    fn machines_are_of_fields_that_exist() {
+        for parts in MACHINES {
+            let of_part = |(path, value): &(&str, &str)| ((*path).into(), (*value).into());
+            let pairs: Vec<_> = parts.iter().copied().flatten().map(of_part).collect();
+            machines::load("tiny", &pairs).expect("a machine");
+        }
+    }
+}

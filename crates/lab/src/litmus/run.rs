@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::cut::{Cut, Hardware, Left};
 use super::file::{Step, Test};
 use super::timeline;
+use crate::corners::{APART, Settings};
 use crate::error::InputError;
 use crate::trace::Called;
 
@@ -120,18 +121,8 @@ impl Found {
     }
 }
 
-/// The machines of a test: `tiny`, and one whose two controllers have queues of one entry over slow
-/// cells, so that writes overtake each other.
-const MACHINES: &[&[(&str, &str)]] = &[
-    &[],
-    &[
-        ("controller.count", "2"),
-        ("controller.intlv_size", "64B"),
-        ("controller.write_buffer_size", "1"),
-        ("pm.xpbuffer_entries", "1"),
-        ("pm.tWRITE", "400cycles"),
-    ],
-];
+/// The machines of a test: `tiny`, and one on which writes overtake each other.
+const MACHINES: &[Settings] = &[&[], APART];
 
 /// The number of images of a crash point: as many as there are orders, up to this, and if there are
 /// more, as many again by chance.
