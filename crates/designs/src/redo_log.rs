@@ -5,8 +5,9 @@
 //! A small log buffer at the first level gathers what a transaction stores to a line; what leaves
 //! the buffer, at the latest when the transaction commits, is a redo record in memory. A commit is
 //! durable with its record. The lines are then written back in the background, and the core's next
-//! transaction begins when that is complete. A store to a line of another core's transaction that
-//! is not complete leaves a dependence in the log, so that recovery replays the two in order.
+//! transaction begins when that is complete. A line of a committed transaction that is not complete
+//! is written back when another core comes to have it, and a store of that core to the line leaves
+//! a dependence in the log, so that recovery replays the two in order.
 //!
 //! DHTM aborts a transaction when a line of it leaves the last level. Nothing aborts here: the line
 //! is dropped, since its new words are in the log buffer or the log, and they are read from there
@@ -18,8 +19,8 @@ use std::collections::VecDeque;
 use model::controller::Notify;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
-    Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Granularity, Leave, Needs,
-    Progress, Setup, Store, Structure, Transfer, Tx,
+    Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Granularity, Leave, Load,
+    Needs, Progress, Setup, Store, Structure, Transfer, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Cycle, LINE_BYTES, LINE_WORDS, Line, LineMap, PerCore};
@@ -40,6 +41,10 @@ model::params! {
         /// What a record has of its line: all of it (the SSP paper's savings need one line of log
         /// for each line of data, or more), or the words that were stored (DHTM).
         record: LogRecord = Line;
+        /// What a core waits for if it comes to have a line that another core's transaction
+        /// committed and that is not in its place yet. (DHTM forces the write-back; whether the
+        /// core waits for it is open.)
+        conflict: Conflict = Sent;
     }
 }
 
@@ -50,6 +55,14 @@ model::choices! {
         Line = "line",
         /// The words that were stored.
         Words = "words",
+    }
+
+    /// What a core waits for that comes to have a committed line.
+    pub enum Conflict {
+        /// That the line is on its way to its place.
+        Sent = "sent",
+        /// That the line is durable there.
+        Durable = "durable",
     }
 }
 
@@ -69,7 +82,8 @@ model::rules! {
         /// A core begins no transaction before the lines of its last one are written back and that
         /// one's complete record is on its way.
         begin_after_write_back,
-        /// A committed line is written back before another core touches it.
+        /// A committed line that is not in its place is sent there when another core comes to have
+        /// it: before that core stores to it, and not with that core's stores.
         write_back_before_others,
         /// A store to a line of a transaction that is not complete leaves a dependence in the log.
         log_dependences,
@@ -122,6 +136,26 @@ struct CoreLog {
     waiting: bool,
     /// Whether the last store waits until fewer records are under way.
     holds_store: bool,
+    /// The line that the core waits for until it is in its place.
+    awaited: Option<Awaited>,
+}
+
+/// A line of another core's transaction that a core waits for.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    line: Line,
+    /// The transaction, by its core and where its records end.
+    of: (CoreId, u64),
+    /// What waits, once the core has asked.
+    by: Option<Access>,
+}
+
+/// An access that waits.
+#[derive(Clone, Copy, Debug)]
+enum Access {
+    Load,
+    /// A store, and when it leaves the core if nothing holds it.
+    Store(Cycle),
 }
 
 /// A transaction that has ended and is not complete.
@@ -144,6 +178,12 @@ impl CoreLog {
     /// record of the next one cannot overtake it, since the two marks lie in one line.
     fn is_completing(&self) -> bool {
         self.ended.iter().all(|ended| ended.stage == Stage::Completing)
+    }
+
+    /// Has an access wait if its line is one that the core waits for. Returns whether it is.
+    fn wait_for(&mut self, line: Line, access: Access) -> bool {
+        let awaited = self.awaited.as_mut().filter(|awaited| awaited.line == line);
+        awaited.map(|awaited| awaited.by = Some(access)).is_some()
     }
 }
 
@@ -172,8 +212,9 @@ struct Owner {
     listed: bool,
     /// Whether it has left the last level uncommitted: the caches do not have its newest bytes.
     dropped: bool,
-    /// Whether it has been sent to its place.
+    /// Whether it has been sent to its place, and whether it is durable there.
     written: bool,
+    home: bool,
 }
 
 /// The timed events of the redo log. A transaction is known by where its records end.
@@ -186,7 +227,7 @@ pub enum RedoLogEvent {
     /// The next line of a transaction is to be written back.
     WriteBack(CoreId, u64),
     /// A line is durable in its place.
-    Written(CoreId, u64),
+    Written(CoreId, u64, Line),
     /// A complete record is durable.
     Completed(CoreId, u64),
 }
@@ -206,6 +247,7 @@ model::counters! {
         held_complete "completions_held",
         held_begin "begins_held",
         held_store "stores_held",
+        held_access "accesses_held",
     }
 }
 
@@ -242,6 +284,7 @@ impl Design for RedoLog {
                 ended: VecDeque::new(),
                 waiting: false,
                 holds_store: false,
+                awaited: None,
             }),
             lines: LineMap::default(),
             words: Vec::new(),
@@ -259,32 +302,22 @@ impl Design for RedoLog {
         Progress::Wait
     }
 
+    fn load(&mut self, load: &Load, _below: &mut Below<RedoLogEvent>) -> Progress {
+        match self.cores[load.core].wait_for(load.word.line(), Access::Load) {
+            true => Progress::Wait,
+            false => Progress::Done(load.at),
+        }
+    }
+
     fn store(&mut self, store: &Store, below: &mut Below<RedoLogEvent>) -> Progress {
-        if store.tx.is_none() {
-            return Progress::Done(store.at);
+        if store.tx.is_some() {
+            self.gather(store);
         }
-        let whole_lines = self.params.record == LogRecord::Line;
-        let line = store.word.line();
-        let word = if whole_lines { u8::MAX } else { 1 << store.word.place() };
-        let log = &mut self.cores[store.core];
-        if let Some((_, words)) = log.buffer.iter_mut().rev().find(|(other, _)| *other == line) {
-            *words |= word;
-            self.counts.merged += 1;
-            return Progress::Done(store.at);
-        }
-        self.own(store.core, line);
-        let log = &mut self.cores[store.core];
-        log.buffer.push_back((line, word));
-        if log.buffer.len() as u64 > self.params.entries {
-            let (line, words) = log.buffer.pop_front().expect("the buffer has lines");
-            self.counts.buffer_evictions += 1;
-            self.log(store.core, Record::Redo(line, words), store.leaves, below);
-            let log = &mut self.cores[store.core];
-            log.holds_store = log.logging >= below.shape.config.controller.writebacks;
-            if log.holds_store {
-                self.counts.held_store += 1;
-                return Progress::Wait;
-            }
+        let access = Access::Store(store.leaves);
+        if self.cores[store.core].wait_for(store.word.line(), access)
+            || self.make_room(store.core, store.leaves, below)
+        {
+            return Progress::Wait;
         }
         Progress::Done(store.at)
     }
@@ -328,7 +361,7 @@ impl Design for RedoLog {
                 owner.written = true;
                 let core = owner.core;
                 self.ended(core, end).expect("its transaction is not complete").unwritten += 1;
-                home(Notify::Design(RedoLogEvent::Written(core, end)))
+                home(Notify::Design(RedoLogEvent::Written(core, end, evict.line)))
             }
             _ => home(Notify::Nobody),
         }
@@ -343,7 +376,7 @@ impl Design for RedoLog {
             RedoLogEvent::Logged(core) => self.logged(core, at, below),
             RedoLogEvent::Committed(core, end) => self.committed(core, end, at, below),
             RedoLogEvent::WriteBack(core, end) => self.write_next(core, end, at, below),
-            RedoLogEvent::Written(core, end) => self.written(core, end, at, below),
+            RedoLogEvent::Written(core, end, line) => self.written((core, end), line, at, below),
             RedoLogEvent::Completed(core, end) => self.completed(core, end, at, below),
         }
     }

@@ -1,15 +1,51 @@
 //! From a store to the commit record: the write set, records, and their order.
 
 use model::controller::Notify;
-use model::design::Below;
+use model::design::{Below, Store};
 use model::units::{CoreId, Cycle, LINE_WORDS, Line, bits};
 
 use super::record::{self, Record};
-use super::{COMMIT, Ended, Owner, RedoLog, RedoLogEvent, Stage};
+use super::{COMMIT, Ended, LogRecord, Owner, RedoLog, RedoLogEvent, Stage};
 
 impl RedoLog {
+    /// Adds a store of a transaction to its core's log buffer, which may hold a line too many then.
+    pub(super) fn gather(&mut self, store: &Store) {
+        let whole_lines = self.params.record == LogRecord::Line;
+        let line = store.word.line();
+        let word = if whole_lines { u8::MAX } else { 1 << store.word.place() };
+        let log = &mut self.cores[store.core];
+        if let Some((_, words)) = log.buffer.iter_mut().rev().find(|(other, _)| *other == line) {
+            *words |= word;
+            self.counts.merged += 1;
+            return;
+        }
+        self.own(store.core, line);
+        self.cores[store.core].buffer.push_back((line, word));
+    }
+
+    /// Sends the record of the oldest line in a core's log buffer if the buffer holds a line too
+    /// many. Returns whether the store that brought that line waits for records.
+    pub(super) fn make_room(
+        &mut self,
+        core: CoreId,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) -> bool {
+        let buffer = &mut self.cores[core].buffer;
+        if buffer.len() as u64 <= self.params.entries {
+            return false;
+        }
+        let (line, words) = buffer.pop_front().expect("the buffer has lines");
+        self.counts.buffer_evictions += 1;
+        self.log(core, Record::Redo(line, words), at, below);
+        let log = &mut self.cores[core];
+        log.holds_store = log.logging >= below.shape.config.controller.writebacks;
+        self.counts.held_store += u64::from(log.holds_store);
+        log.holds_store
+    }
+
     /// Adds a line that is not in a core's log buffer to the core's write set, if it is not there.
-    pub(super) fn own(&mut self, core: CoreId, line: Line) {
+    fn own(&mut self, core: CoreId, line: Line) {
         let log = &mut self.cores[core];
         let new = Owner {
             core,
@@ -19,6 +55,7 @@ impl RedoLog {
             listed: false,
             dropped: false,
             written: false,
+            home: false,
         };
         match self.lines.insert(line, new) {
             // The line has left the log buffer, and is stored to again.

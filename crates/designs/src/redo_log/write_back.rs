@@ -6,7 +6,7 @@ use model::device::Write;
 use model::meters::Class;
 use model::units::{CoreId, Cycle, Line, bits, spread};
 
-use super::{COMPLETE, Owner, RedoLog, RedoLogEvent, Stage};
+use super::{Access, Awaited, COMPLETE, Conflict, Owner, RedoLog, RedoLogEvent, Stage};
 
 impl RedoLog {
     pub(super) fn start_writing_back(
@@ -68,7 +68,7 @@ impl RedoLog {
             return;
         }
         let owner = *owner;
-        let notify = Notify::Design(RedoLogEvent::Written(core, end));
+        let notify = Notify::Design(RedoLogEvent::Written(core, end, line));
         let is_sent = if !owner.dropped {
             below.write_back(at, line, Class::Data, notify)
         } else {
@@ -84,7 +84,11 @@ impl RedoLog {
             below.send(leaves, Write { line, data, mask, class: Class::Data }, notify);
             true
         };
-        self.ended(core, end).expect("it is not complete").unwritten += u64::from(is_sent);
+        if is_sent {
+            self.ended(core, end).expect("it is not complete").unwritten += 1;
+        } else {
+            self.lines.get_mut(&line).expect("it has an owner").home = true;
+        }
     }
 
     /// Reads the newest words of a line from the log, which may have them in several lines. Returns
@@ -108,13 +112,14 @@ impl RedoLog {
         owner.written = true;
         let mask = if owner.dropped { spread(owner.words) } else { u64::MAX };
         let write = Write { line, data: below.line(line), mask, class: Class::Data };
-        below.send(at, write, Notify::Design(RedoLogEvent::Written(core, end)));
+        below.send(at, write, Notify::Design(RedoLogEvent::Written(core, end, line)));
         self.ended(core, end).expect("it is not complete").unwritten += 1;
         self.counts.forced += 1;
     }
 
     /// Returns when a core that comes to have a line has it: at `at`, or later if its words have to
     /// be read from the log. Sends a line that another core's transaction committed to its place.
+    /// If the core is to wait until it is there, its access waits for that afterwards.
     pub(super) fn touch(
         &mut self,
         core: CoreId,
@@ -136,17 +141,57 @@ impl RedoLog {
         if committed && owner.core != core && self.rules.write_back_before_others {
             self.force(line, done, below);
         }
+        if self.params.conflict == Conflict::Durable {
+            self.cores[core].awaited = self.awaited(core, line);
+        }
         done
+    }
+
+    /// Returns what a core that comes to have a line waits for, if it does.
+    fn awaited(&self, core: CoreId, line: Line) -> Option<Awaited> {
+        let owner = self.lines.get(&line).filter(|owner| owner.core != core)?;
+        let of = (owner.core, owner.end?);
+        (owner.written && !owner.home).then_some(Awaited { line, of, by: None })
+    }
+
+    /// Lets the accesses go on that wait for a line of a transaction, which is in its place.
+    fn release(
+        &mut self,
+        of: (CoreId, u64),
+        line: Line,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        let there = at + below.shape.path;
+        for core in (0..self.cores.cores()).map(CoreId) {
+            let awaited = &mut self.cores[core].awaited;
+            let it = awaited.take_if(|awaited| awaited.line == line && awaited.of == of);
+            let Some(access) = it.and_then(|it| it.by) else { continue };
+            self.counts.held_access += 1;
+            match access {
+                Access::Load => below.wake_load(core, there),
+                Access::Store(leaves) => {
+                    if !self.make_room(core, leaves.max(there), below) {
+                        below.wake(core, there);
+                    }
+                }
+            }
+        }
     }
 
     /// Notes that a line is durable in its place.
     pub(super) fn written(
         &mut self,
-        core: CoreId,
-        end: u64,
+        (core, end): (CoreId, u64),
+        line: Line,
         at: Cycle,
         below: &mut Below<RedoLogEvent>,
     ) {
+        let owner = self.lines.get_mut(&line);
+        if let Some(owner) = owner.filter(|it| it.core == core && it.end == Some(end)) {
+            owner.home = true;
+        }
+        self.release((core, end), line, at, below);
         if let Some(ended) = self.ended(core, end) {
             ended.unwritten -= 1;
             if std::mem::take(&mut ended.full) {

@@ -19,7 +19,7 @@ const APART: &str = "controller.count=2 controller.intlv_size=64B controller.wri
 /// The designs, and how their structures are made small.
 const DESIGNS: &[(&str, &str)] = &[
     ("lad", "design.serial_bits=2 pm.log_size=4KiB"),
-    ("redo-log", "design.entries=4 pm.log_size=2KiB"),
+    ("redo-log", "design.entries=4 pm.log_size=2KiB design.conflict=durable"),
     ("undo-log", "design.entries=4 pm.log_size=2KiB"),
 ];
 
@@ -336,6 +336,36 @@ fn a_dependence_of_a_redo_log_is_logged_once() {
         Ok(())
     });
     assert_eq!(counted(&outcome, "dependences"), 1);
+}
+
+/// A core that comes to have a line on its way to its place goes on at once, or when the line has
+/// arrived there and the answer has come back.
+#[test]
+fn an_access_of_a_committed_line_waits_for_its_place_or_not() {
+    for stores in [false, true] {
+        let cycles = |conflict: &str, way: u64| {
+            let line = format!(
+                "redo-log scribble cores=2 machine=silo design.conflict={conflict} \
+                 controller.noc_latency={way}us"
+            );
+            let outcome = on(&line, move |pm| {
+                pm.work(1 + 1_000 * u64::from(pm.core().0));
+                pm.lock(LockId(0));
+                match pm.core().0 {
+                    1 if !stores => _ = pm.load(at(0, 0)),
+                    _ => store(pm, &[1], 1)?,
+                }
+                pm.unlock(LockId(0));
+                Ok(())
+            });
+            let held = u64::from(conflict == "durable");
+            assert_eq!(counted(&outcome, "accesses_held"), held, "{conflict}, {stores}");
+            outcome.report.cycles
+        };
+        let longer = |way| cycles("durable", way) - cycles("sent", way);
+        let more = longer(2) - longer(1);
+        assert_eq!((more + 1_000) / 2_000, 2, "{more} cycles, {stores}");
+    }
 }
 
 /// Lines that left the caches are read from the log when they are written back, two lines of log
