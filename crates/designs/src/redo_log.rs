@@ -20,7 +20,7 @@ use model::controller::Notify;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Fill, Granularity, Leave, Load,
-    Needs, Progress, Setup, Store, Structure, Transfer, Tx,
+    NeedlessWith, Needs, Progress, Setup, Store, Structure, Transfer, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Cycle, LINE_BYTES, LINE_WORDS, Line, LineMap, PerCore};
@@ -45,6 +45,9 @@ model::params! {
         /// committed and that is not in its place yet. (DHTM forces the write-back; whether the
         /// core waits for it is open.)
         conflict: Conflict = Sent;
+        /// What a commit record has to do with the records of its transaction (ours: the papers do
+        /// not say how recovery knows that they are there).
+        commit: CommitRecord = Waits;
     }
 }
 
@@ -64,6 +67,14 @@ model::choices! {
         /// That the line is durable there.
         Durable = "durable",
     }
+
+    /// What a commit record has to do with the records of its transaction.
+    pub enum CommitRecord {
+        /// It is sent when they are durable.
+        Waits = "waits",
+        /// It is sent right behind them, with their number and a checksum of them.
+        Counts = "counts",
+    }
 }
 
 model::rules! {
@@ -73,6 +84,12 @@ model::rules! {
         hold_uncommitted,
         /// The commit record follows every record of its transaction.
         commit_after_records,
+        /// A transaction has committed when its commit record and all of its records are durable,
+        /// whichever is the last.
+        commit_needs_records,
+        /// Recovery replays a transaction only if its records are those that its commit record
+        /// counts.
+        verify_records,
         /// The acknowledgement follows the commit record.
         acknowledge_after_commit_record,
         /// Lines are written back after the commit record.
@@ -101,6 +118,8 @@ model::rules! {
 const COMPLETE: u64 = 0;
 /// The mark that says where the records of the last committed transaction begin and end.
 const COMMIT: u64 = 1;
+/// The mark with the checksum of these records, if the commit record counts them.
+const CHECKSUM: u64 = 2;
 
 /// The design: a log buffer and a log for each core.
 pub struct RedoLog {
@@ -127,6 +146,8 @@ struct CoreLog {
     lines: Vec<Line>,
     /// Transactions of other cores that the running one comes after, by the ends of their records.
     after: Vec<(CoreId, u64)>,
+    /// The checksum of the running transaction's records.
+    checksum: u64,
     /// How many writes of records are not durable.
     logging: u64,
     /// Transactions from their ends until they are complete: at most two, of which the first is
@@ -164,6 +185,7 @@ struct Ended {
     first: u64,
     end: u64,
     stage: Stage,
+    checksum: u64,
     lines: Vec<Line>,
     /// How many lines have been sent, and how many writes are not durable.
     sent: usize,
@@ -193,6 +215,8 @@ enum Stage {
     Logging,
     /// The commit record is under way.
     Committing,
+    /// The commit record is durable, and some of the records that it counts are not.
+    Counted,
     /// It is committed; its lines are being written back.
     Committed,
     /// The complete record is under way.
@@ -251,6 +275,11 @@ model::counters! {
     }
 }
 
+/// A rule that is needless with one choice of `commit`.
+const fn with_commit(choice: &'static str, rule: &'static str, why: &'static str) -> NeedlessWith {
+    NeedlessWith { field: "commit", choice, rule, why }
+}
+
 impl Design for RedoLog {
     const CARD: Card = Card {
         name: "redo-log",
@@ -262,6 +291,15 @@ impl Design for RedoLog {
         granularity: Granularity::Line,
         needs: Needs::Nothing,
     };
+    const NEEDLESS_WITH: &'static [NeedlessWith] = &[
+        with_commit(
+            "counts",
+            "commit_after_records",
+            "recovery looks whether the records are there",
+        ),
+        with_commit("waits", "commit_needs_records", "the commit record is the last"),
+        with_commit("waits", "verify_records", "the records are there before the commit record is"),
+    ];
     const WATCHES_L1: bool = true;
     type Params = RedoLogParams;
     type Rules = RedoLogRules;
@@ -280,6 +318,7 @@ impl Design for RedoLog {
                 buffer: VecDeque::new(),
                 lines: Vec::new(),
                 after: Vec::new(),
+                checksum: 0,
                 logging: 0,
                 ended: VecDeque::new(),
                 waiting: false,
@@ -394,6 +433,9 @@ impl Design for RedoLog {
         for (_, log) in design.cores.iter_mut() {
             log.complete = image.word(log.area.mark(COMPLETE));
             (log.tail, log.first) = (log.complete, log.complete);
+            if setup.params.commit == CommitRecord::Counts {
+                image.set_word(log.area.mark(CHECKSUM), 0)?;
+            }
         }
         Ok(design)
     }
@@ -405,7 +447,7 @@ impl Design for RedoLog {
             Structure::new(name, bits, count, AtCore("first-level cache controller"))
         };
         let entry = 42 + 8 + 512;
-        vec![
+        let mut structures = vec![
             volatile(
                 "log buffer entry (address, words, 64 B)",
                 entry,
@@ -420,7 +462,11 @@ impl Design for RedoLog {
                 cores * setup.shape.log_bytes / LINE_BYTES,
                 Elsewhere("memory controller"),
             ),
-        ]
+        ];
+        if setup.params.commit == CommitRecord::Counts {
+            structures.push(volatile("checksum of the running transaction's records", 64, cores));
+        }
+        structures
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

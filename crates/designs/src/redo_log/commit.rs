@@ -2,10 +2,12 @@
 
 use model::controller::Notify;
 use model::design::{Below, Store};
-use model::units::{CoreId, Cycle, LINE_WORDS, Line, bits};
+use model::units::{CoreId, Cycle, LINE_WORDS, Line, bits, mix_all};
 
 use super::record::{self, Record};
-use super::{COMMIT, Ended, LogRecord, Owner, RedoLog, RedoLogEvent, Stage};
+use super::{
+    CHECKSUM, COMMIT, CommitRecord, Ended, LogRecord, Owner, RedoLog, RedoLogEvent, Stage,
+};
 
 impl RedoLog {
     /// Adds a store of a transaction to its core's log buffer, which may hold a line too many then.
@@ -118,6 +120,7 @@ impl RedoLog {
         log.logging += writes;
         self.counts.wraps += u64::from(log.area.wraps(log.tail, length));
         log.tail += length;
+        log.checksum = mix_all(log.checksum, &self.words);
         self.words.clear();
         writes
     }
@@ -139,6 +142,7 @@ impl RedoLog {
             first: std::mem::replace(&mut log.first, end),
             end,
             stage,
+            checksum: std::mem::take(&mut log.checksum),
             lines,
             sent: 0,
             unwritten: 0,
@@ -147,7 +151,7 @@ impl RedoLog {
         });
         log.logging += 1;
         below.at(sent, RedoLogEvent::Logged(core));
-        if !self.rules.commit_after_records {
+        if !self.commit_record_waits() {
             self.try_to_commit(core, sent, below);
         }
         if !self.rules.write_back_after_commit_record {
@@ -163,30 +167,62 @@ impl RedoLog {
             below.wake(core, at + below.shape.path);
         }
         self.try_to_commit(core, at + below.shape.path, below);
+        let log = &self.cores[core];
+        let ended = log.ended.back().filter(|ended| ended.stage == Stage::Counted);
+        if let Some(end) = ended.map(|ended| ended.end).filter(|_| log.logging == 0) {
+            self.has_committed(core, end, at, below);
+        }
     }
 
-    /// Sends the commit record of a core's transaction once its records are durable.
+    fn commit_record_waits(&self) -> bool {
+        self.params.commit == CommitRecord::Waits && self.rules.commit_after_records
+    }
+
+    /// Sends the commit record of a core's transaction once its records are durable, if it is to
+    /// wait for them.
     pub(super) fn try_to_commit(
         &mut self,
         core: CoreId,
         at: Cycle,
         below: &mut Below<RedoLogEvent>,
     ) {
+        let waits = self.commit_record_waits();
         let log = &mut self.cores[core];
         let ended = log.ended.back_mut().filter(|ended| ended.stage == Stage::Logging);
         let Some(ended) = ended else { return };
-        if log.logging > 0 && self.rules.commit_after_records {
+        if log.logging > 0 && waits {
             return;
         }
         ended.stage = Stage::Committing;
         let notify = Notify::Design(RedoLogEvent::Committed(core, ended.end));
-        log.area.set_mark(COMMIT, record::commit(ended.first, ended.end), at, notify, below);
+        let mark = record::commit(ended.first, ended.end);
+        if self.params.commit == CommitRecord::Counts {
+            let checksum = record::checksum(mark, ended.checksum);
+            below.view.set_word(log.area.mark(CHECKSUM), checksum);
+        }
+        log.area.set_mark(COMMIT, mark, at, notify, below);
         if !self.rules.acknowledge_after_commit_record {
             below.wake(core, at);
         }
     }
 
+    /// Notes that a commit record is durable. Records that it counts may not be.
     pub(super) fn committed(
+        &mut self,
+        core: CoreId,
+        end: u64,
+        at: Cycle,
+        below: &mut Below<RedoLogEvent>,
+    ) {
+        let counts = self.params.commit == CommitRecord::Counts && self.rules.commit_needs_records;
+        if counts && self.cores[core].logging > 0 {
+            self.ended(core, end).expect("a transaction has ended").stage = Stage::Counted;
+            return;
+        }
+        self.has_committed(core, end, at, below);
+    }
+
+    fn has_committed(
         &mut self,
         core: CoreId,
         end: u64,

@@ -3,21 +3,32 @@
 //! ```text
 //! marks    mark 0: complete, where the records of the last complete transaction end
 //!          mark 1: commit, where those of the last committed one begin and end
+//!          mark 2: their checksum, if the commit record counts them
 //! ring     records: a header, which is line, kind and words (or core); a redo record's words follow
 //! ```
 //!
-//! A transaction is to be replayed if the commit mark is beyond the complete mark. All of its
-//! records are durable then, so they need no checksum. They begin where those of the transaction
-//! before end, but the complete mark may be older than that: a commit record is sent behind the
-//! complete record before it, and one word of the line with both marks may be there without the
-//! other. So the commit mark has both places, in one word.
+//! A transaction is to be replayed if the commit mark is beyond the complete mark. If the commit
+//! record waits for its records, all of them are durable then, and need no checksum. They begin
+//! where those of the transaction before end, but the complete mark may be older than that: a
+//! commit record is sent behind the complete record before it, and one word of the line with both
+//! marks may be there without the other. So the commit mark has both places, in one word.
+//!
+//! A commit record that counts its records may be there before they are, or one of its two words
+//! without the other. The checksum is of all words between the two places, and of the commit mark.
+//! Words of an earlier lap, and a checksum of an earlier transaction, do not fit it. If it is
+//! wrong, the transaction was not acknowledged, and nothing is lost with the one before, the
+//! lines of which were in their places when this one began. Recovery then drops the transaction:
+//! its records count as those of a complete one, so that what a later life puts there is not taken
+//! for them. The checksum may also be there without the commit mark, beside all of its records. A
+//! machine that is switched on again clears it, or the records would fit the commit mark of a later
+//! life, which may have the same two places.
 
 use model::contents::View;
 use model::design::Setup;
 use model::image::{Image, PowerLoss, put_word};
-use model::units::{CoreId, LINE_BYTES, LINE_WORDS, Line, LineData, Word, bits};
+use model::units::{CoreId, LINE_BYTES, LINE_WORDS, Line, LineData, Word, bits, mix, mix_all};
 
-use super::{COMMIT, COMPLETE, RedoLog};
+use super::{CHECKSUM, COMMIT, COMPLETE, CommitRecord, RedoLog};
 use crate::parts::area::Area;
 
 /// A record, without the words that follow it.
@@ -39,6 +50,11 @@ const LENGTH_BITS: u32 = 28;
 pub fn commit(first: u64, end: u64) -> u64 {
     assert!(end - first < 1 << LENGTH_BITS && end < 1 << (64 - LENGTH_BITS));
     end << LENGTH_BITS | (end - first)
+}
+
+/// The checksum mark of a transaction, from its commit mark and the sum of its records' words.
+pub fn checksum(commit: u64, records: u64) -> u64 {
+    mix(commit ^ records)
 }
 
 /// The places between which the records of a commit mark lie.
@@ -125,11 +141,30 @@ impl Pending {
     }
 }
 
+/// Drops the transaction of a core's commit mark if not all of its records are there.
+fn drop_incomplete(image: &mut Image<'_>, area: &Area) -> Result<(), PowerLoss> {
+    let mark = image.word(area.mark(COMMIT));
+    let (first, end) = committed(mark);
+    if end <= image.word(area.mark(COMPLETE)) {
+        return Ok(());
+    }
+    let words: Vec<u64> = (first..end).map(|at| image.word(area.word(at))).collect();
+    if checksum(mark, mix_all(0, &words)) == image.word(area.mark(CHECKSUM)) {
+        return Ok(());
+    }
+    image.set_word(area.mark(COMPLETE), end)
+}
+
 /// Replays the transactions that committed and are not complete, each after those that it comes
 /// after. Each is complete before the next one is, so that after another power failure something
 /// old is replayed over something new only if the new is replayed again, too.
 pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, RedoLog>) -> Result<(), PowerLoss> {
     let cores = || (0..setup.shape.cores).map(CoreId);
+    if setup.params.commit == CommitRecord::Counts && setup.rules.verify_records {
+        for core in cores() {
+            drop_incomplete(image, &Area::new(setup.shape, core))?;
+        }
+    }
     let mut pending: Vec<(CoreId, Pending)> =
         cores().filter_map(|core| Some((core, Pending::read(image, core, setup)?))).collect();
     while !pending.is_empty() {
@@ -156,7 +191,7 @@ pub fn recover(image: &mut Image<'_>, setup: &Setup<'_, RedoLog>) -> Result<(), 
 mod tests {
     use model::config::Config;
     use model::contents::Contents;
-    use model::design::Shape;
+    use model::design::{Design, Shape};
 
     use super::*;
     use crate::redo_log::{RedoLogParams, RedoLogRules};
@@ -191,6 +226,70 @@ mod tests {
         assert_eq!(image.word(theirs.mark(COMPLETE)), end);
         recover(&mut image, &setup).expect("power");
         assert_eq!(image.word(ours.mark(COMPLETE)), own);
+    }
+
+    /// What recovery leaves of the line that a transaction stored 7 to, whose commit record counts
+    /// its records, once `change` has changed a word of the log at a place or mark.
+    fn counted(change: Option<(Word, u64)>, setup: &Setup<'_, RedoLog>) -> (u64, u64) {
+        let area = Area::new(setup.shape, CoreId(0));
+        let mut memory = Contents::new(0, setup.shape.capacity).expect("room");
+        let words = [Record::Redo(Line(1), 1).header(), 7];
+        let mark = commit(area.words() - 1, area.words() + 1);
+        let mut put = |word, value| _ = memory.set_word(word, value);
+        (0..).zip(words).for_each(|(at, word)| put(area.word(area.words() - 1 + at), word));
+        put(area.mark(COMMIT), mark);
+        put(area.mark(CHECKSUM), checksum(mark, mix_all(0, &words)));
+        change.into_iter().for_each(|(word, value)| put(word, value));
+        let mut image = Image::over(&memory);
+        recover(&mut image, setup).expect("power");
+        (image.word(Line(1).first_word()), image.word(area.mark(COMPLETE)))
+    }
+
+    /// The records go round the end of the ring. Whatever is missing, they are dropped, and what a
+    /// later life puts there is behind them.
+    #[test]
+    fn a_transaction_is_replayed_if_its_records_are_those_that_are_counted() {
+        let mut config = Config::default();
+        (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
+        let (shape, mut params) = (Shape::new(&config, 1), RedoLogParams::default());
+        params.commit = CommitRecord::Counts;
+        let setup = Setup { shape: &shape, params: &params, rules: &RedoLogRules::default() };
+        let area = Area::new(&shape, CoreId(0));
+        let end = area.words() + 1;
+        assert_eq!(counted(None, &setup), (7, end));
+        for missing in [
+            (area.word(0), 5),
+            (area.word(area.words() - 1), Record::Redo(Line(2), 1).header()),
+            (area.mark(COMMIT), commit(area.words() - 2, end)),
+            (area.mark(CHECKSUM), 0),
+        ] {
+            assert_eq!(counted(Some(missing), &setup), (0, end), "{missing:?}");
+        }
+        let complete = (area.mark(COMPLETE), end + 1);
+        assert_eq!(counted(Some(complete), &setup), (0, end + 1));
+    }
+
+    /// The checksum and the records of a transaction are there, and its commit mark is not. In the
+    /// next life the first commit mark is there without its checksum.
+    #[test]
+    fn a_checksum_of_an_earlier_life_fits_nothing() {
+        let mut config = Config::default();
+        (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
+        let (shape, mut params) = (Shape::new(&config, 1), RedoLogParams::default());
+        params.commit = CommitRecord::Counts;
+        let setup = Setup { shape: &shape, params: &params, rules: &RedoLogRules::default() };
+        let area = Area::new(&shape, CoreId(0));
+        let mut memory = Contents::new(0, shape.capacity).expect("room");
+        let words = [Record::Redo(Line(1), 1).header(), 7];
+        (0..).zip(words).for_each(|(at, word)| _ = memory.set_word(area.word(at), word));
+        let mark = commit(0, 2);
+        memory.set_word(area.mark(CHECKSUM), checksum(mark, mix_all(0, &words)));
+        let mut image = Image::over(&memory);
+        recover(&mut image, &setup).expect("power");
+        RedoLog::boot(&mut image, &setup).expect("power");
+        image.set_word(area.mark(COMMIT), mark).expect("power");
+        recover(&mut image, &setup).expect("power");
+        assert_eq!(image.word(Line(1).first_word()), 0);
     }
 
     #[test]

@@ -243,6 +243,7 @@ fn a_commit_takes_as_many_ways_as_it_has_messages_one_after_the_other() {
         ("morlog", 2),
         ("morlog-dp", 2),
         ("redo-log", 4),
+        ("redo-log design.commit=counts", 2),
         ("redo@x86", 6),
         ("shadow-paging", 6),
         ("silo", 2),

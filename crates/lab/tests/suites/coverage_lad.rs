@@ -324,6 +324,28 @@ fn a_store_of_a_redo_log_waits_for_as_many_records_as_there_are_buffers() {
     }
 }
 
+/// What is there of a transaction whose commit record counts its records: words of both, in any
+/// order, and beside them words of earlier laps and of the transaction before.
+#[test]
+fn commit_records_of_a_redo_log_that_count() {
+    let log = "design.commit=counts pm.log_size=2KiB controller.arrival_jitter=500cycles";
+    let lines = ["scribble", "hash", "btree", "queue"].iter().enumerate().flat_map(|(turn, on)| {
+        let line = move |cores: u64, record: &str, rest: &str| {
+            format!(
+                "redo-log {on} cores={cores} txs=10 seed={} points=150 {log} design.record={record} \
+                 {rest}",
+                turn + 1
+            )
+        };
+        [
+            line(1, "line", "controller.domain=media nested=true"),
+            line(2, "words", "controller.domain=media nested=true design.conflict=durable"),
+            line(4, "words", "controller.domain=adr nested=true design.entries=1"),
+        ]
+    });
+    crate::common::all_hold(lines);
+}
+
 /// A transaction comes after another one once, however many lines of it it stores to.
 #[test]
 fn a_dependence_of_a_redo_log_is_logged_once() {

@@ -176,6 +176,7 @@ fn a_rule_that_a_choice_leaves_no_work_is_not_looked_for_with_it() {
         ("loc-kiln", "bearer", "pin", "rehome_pairs"),
         ("loc-wal", "bearer", "pin", "carry_count"),
         ("loc-wal", "bearer", "pin", "rehome_pairs"),
+        ("redo-log", "commit", "counts", "commit_after_records"),
         ("silo", "overflow", "blocking", "keep_leaving"),
         ("silo", "overflow", "blocking", "keep_records_until_updated"),
         ("silo", "overflow", "blocking", "supersede_only_older"),
@@ -195,6 +196,10 @@ fn a_rule_that_a_choice_leaves_no_work_is_not_looked_for_with_it() {
 fn a_rule_that_a_choice_needs_is_caught_with_it() {
     for (line, needed) in [
         ("hops scribble txs=40 design.depends=sticky", vec!["split_source"]),
+        (
+            "redo-log scribble txs=40 cores=2 design.commit=counts",
+            vec!["commit_needs_records", "verify_records"],
+        ),
         (
             "s-wal scribble txs=40 design.flush=clwb",
             vec![
