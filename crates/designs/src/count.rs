@@ -5,21 +5,23 @@
 //!
 //! ```text
 //! a core's log:  word 0          the mark: the number of the last transaction whose stores are all
-//!                                in place
-//!                word 8 + 4i     entry i: address, value, checksum of the other three words, and
+//!                                in place, and the place at which the entries of the next one
+//!                                begin
+//!                word 8 + 4i     place i: address, value, checksum of the other three words, and
 //!                                the stamp: the transaction's number, and how many entries it has
 //! ```
 //!
-//! Recovery finds a transaction in entry 0, and replays it if it is newer than the mark and all the
-//! entries that its stamp counts are there. That is right whichever of their words reached memory:
+//! Recovery finds a transaction where the mark says, and replays it if it is newer than the mark
+//! and all the entries that its stamp counts are there. That is right whichever of their words
+//! reached memory:
 //!
 //! - *A word is there or not*, and nothing in between. So a stamp that recovery finds was stored as
 //!   it is, and its number and count belong together: all entries of a transaction have the same
 //!   stamp, and no other transaction of the core has it, since no number is used twice. After a
 //!   power failure the machine that boots uses up the numbers that entries may have.
-//! - *Entries are distinct by their places*: entry i of every transaction has the same four words.
-//!   The count is right if the entries from 0 to the count have the stamp. What an earlier and
-//!   longer transaction has left among them, or behind them, has another stamp.
+//! - *Entries are distinct by their places*: those of a transaction lie one behind the other. The
+//!   count is right if that many entries, from the first on, have the stamp. What an earlier
+//!   transaction has left among them, or behind them, has another stamp.
 //! - *An entry is whole*, or its checksum is wrong. Where the stamp is new and other words are left
 //!   from an earlier transaction, the checksum always tells of one such word, since it is a
 //!   one-to-one function of each word if the others stay; it tells of several but for one time in
@@ -35,8 +37,8 @@ use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Cycle, LINE_BYTES, TxId, Word, mix_all};
 use model::workload::Ptr;
 
-use crate::software::{self, ALREADY_DURABLE, LAST_IS_LAST, Log};
-use crate::write_set::{Entries, Truncation, WriteSet};
+use crate::software::{self, ALREADY_DURABLE, Entries, LAST_IS_LAST, Log, LogPlace, Mark};
+use crate::write_set::{Truncation, WriteSet};
 
 model::params! {
     /// What the log costs a program beside its loads, stores, flushes and fences.
@@ -45,6 +47,10 @@ model::params! {
         lookup = 6 in 0..=1000;
         /// Instructions of the checksum of an entry (ours: two a word, as those of the undo log).
         record = 6 in 0..=1000;
+        /// Where the entries of a transaction go in its core's log. `anew`: from the first place
+        /// on, over those of the transaction before (ours: as in the undo log). `ring`: behind
+        /// those, and from the last place on to the first (ours: so do the hardware logs here).
+        log_place: LogPlace = Anew;
     }
 }
 
@@ -108,6 +114,7 @@ impl Stamp {
 /// The redo log of one core.
 pub struct Count {
     record: u64,
+    log_place: LogPlace,
     rules: CountRules,
     mark: Word,
     entries: Entries,
@@ -147,6 +154,7 @@ impl Log for Count {
     fn new(params: &CountParams, rules: &CountRules, shape: &Shape, core: CoreId) -> Count {
         Count {
             record: params.record,
+            log_place: params.log_place,
             rules: rules.clone(),
             mark: mark_of(shape, core),
             entries: entries_of(shape, core),
@@ -157,7 +165,8 @@ impl Log for Count {
 
     fn begin(&mut self, _tx: TxId, cpu: &mut impl Cpu) {
         if self.number == 0 {
-            self.number = cpu.peek(self.mark) + 1;
+            let mark = Mark::of(cpu.peek(self.mark));
+            (self.number, self.entries.from) = (mark.number + 1, mark.from);
         }
     }
 
@@ -193,9 +202,10 @@ impl Log for Count {
         if self.writes.is_empty() {
             return;
         }
+        self.entries.go_on(self.writes.len(), self.log_place);
         let how = Truncation {
             mark: self.mark,
-            number: self.number,
+            content: Mark { number: self.number, from: self.entries.from },
             flush_data: self.rules.flush_data,
             order_data: self.rules.order_data_before_truncation,
             wait: self.rules.truncate_before_unlock,
@@ -206,10 +216,12 @@ impl Log for Count {
 
     fn recover(image: &mut Image<'_>, rules: &CountRules, shape: &Shape) -> Result<(), PowerLoss> {
         for core in (0..shape.cores).map(CoreId) {
-            let (mark, entries) = (mark_of(shape, core), entries_of(shape, core));
-            let [.., word] = entries.read::<4>(0, image);
-            let stamp = Stamp::of(word);
-            let is_placed = rules.skip_placed && stamp.number <= image.word(mark);
+            let word = mark_of(shape, core);
+            let mark = Mark::of(image.word(word));
+            let entries = entries_of(shape, core).beginning(mark.from);
+            let [.., stamp] = entries.read::<4>(0, image);
+            let stamp = Stamp::of(stamp);
+            let is_placed = rules.skip_placed && stamp.number <= mark.number;
             if stamp.count == 0 || is_placed {
                 continue;
             }
@@ -230,7 +242,7 @@ impl Log for Count {
             if rules.fence_before_log_is_dropped {
                 image.fence();
             }
-            image.set_word(mark, stamp.number)?;
+            image.set_word(word, Mark { number: stamp.number, ..mark }.word())?;
         }
         Ok(())
     }

@@ -4,9 +4,13 @@
 //!
 //! ```text
 //! a core's log:  word 0           the record: the number of the last committed transaction
-//!                word 8           the number of the last one whose stores are all in place
-//!                word 16 + 4i     entry i: address, value, transaction
+//!                word 8           the mark: the number of the last one whose stores are all in
+//!                                 place, and the place at which the entries of the next one begin
+//!                word 16 + 4i     place i: address, value, transaction
 //! ```
+//!
+//! The next transaction makes entries only when the mark is durable, so those of a transaction with
+//! a record and no mark are where the mark says.
 
 use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};
@@ -14,14 +18,18 @@ use model::meters::Class;
 use model::units::{CoreId, Cycle, LINE_BYTES, Line, TxId, Word};
 use model::workload::{Flush, Ptr};
 
-use crate::software::{self, ALREADY_DURABLE, Log};
-use crate::write_set::{Entries, Truncation, WriteSet};
+use crate::software::{self, ALREADY_DURABLE, Entries, Log, LogPlace, Mark};
+use crate::write_set::{Truncation, WriteSet};
 
 model::params! {
     /// What the log costs a program beside its loads, stores, flushes and fences.
     pub struct RedoParams {
         /// Instructions of looking up a word in the write set (ours: a hash and a compare).
         lookup = 6 in 0..=1000;
+        /// Where the entries of a transaction go in its core's log. `anew`: from the first place
+        /// on, over those of the transaction before (ours: as in the undo log). `ring`: behind
+        /// those, and from the last place on to the first (ours: so do the hardware logs here).
+        log_place: LogPlace = Anew;
     }
 }
 
@@ -55,6 +63,7 @@ const ENTRY_BYTES: u64 = 32;
 
 /// The redo log of one core.
 pub struct Redo {
+    log_place: LogPlace,
     rules: RedoRules,
     base: u64,
     entries: Entries,
@@ -84,6 +93,7 @@ impl Log for Redo {
 
     fn new(params: &RedoParams, rules: &RedoRules, shape: &Shape, core: CoreId) -> Redo {
         Redo {
+            log_place: params.log_place,
             rules: rules.clone(),
             base: shape.log_of(core),
             entries: entries_of(shape, core),
@@ -94,8 +104,9 @@ impl Log for Redo {
 
     fn begin(&mut self, _tx: TxId, cpu: &mut impl Cpu) {
         if self.number == 0 {
-            let placed = cpu.peek(Word::of(self.base + PLACED));
-            self.number = cpu.peek(Word::of(self.base)).max(placed) + 1;
+            let placed = Mark::of(cpu.peek(Word::of(self.base + PLACED)));
+            self.number = cpu.peek(Word::of(self.base)).max(placed.number) + 1;
+            self.entries.from = placed.from;
         }
     }
 
@@ -135,9 +146,10 @@ impl Log for Redo {
         if self.writes.is_empty() {
             return;
         }
+        self.entries.go_on(self.writes.len(), self.log_place);
         let how = Truncation {
             mark: Word::of(self.base + PLACED),
-            number: self.number,
+            content: Mark { number: self.number, from: self.entries.from },
             flush_data: self.rules.flush_data,
             order_data: self.rules.order_data_before_truncation,
             wait: self.rules.truncate_before_unlock,
@@ -150,11 +162,11 @@ impl Log for Redo {
         for core in (0..shape.cores).map(CoreId) {
             let base = shape.log_of(core);
             let (record, placed) = (Word::of(base), Word::of(base + PLACED));
-            let (number, done) = (image.word(record), image.word(placed));
-            if number <= done {
+            let (number, mark) = (image.word(record), Mark::of(image.word(placed)));
+            if number <= mark.number {
                 continue;
             }
-            let entries = entries_of(shape, core);
+            let entries = entries_of(shape, core).beginning(mark.from);
             for place in 0..entries.room() {
                 let [address, value, of] = entries.read(place, image);
                 if of != number || address >= shape.log_base {
@@ -165,7 +177,7 @@ impl Log for Redo {
             if rules.fence_before_log_is_dropped {
                 image.fence();
             }
-            image.set_word(placed, number)?;
+            image.set_word(placed, Mark { number, ..mark }.word())?;
         }
         Ok(())
     }

@@ -67,9 +67,108 @@ pub trait Log: Sized + 'static {
     }
 }
 
+model::choices! {
+    /// Where the entries of a core's transactions lie in its log.
+    pub enum LogPlace {
+        /// From the first place on, over those of the transaction before.
+        Anew = "anew",
+        /// Behind those of the transaction before, and from the last place to the first.
+        Ring = "ring",
+    }
+}
+
+/// Bits of a place in a mark. The longest log that a machine takes, of 1 GiB, has fewer places.
+const PLACE_BITS: u32 = 25;
+
+/// What a mark of a log says. It is one word, which a power failure leaves whole, so the number and
+/// the place always belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The number of the last transaction that ended.
+    pub number: u64,
+    /// The place at which the entries of the next one begin; always 0 if they begin anew, so that
+    /// the word is the number.
+    pub from: u64,
+}
+
+impl Mark {
+    /// What a word says.
+    pub fn of(word: u64) -> Mark {
+        let number_bits = u64::BITS - PLACE_BITS;
+        Mark { number: word % (1 << number_bits), from: word >> number_bits }
+    }
+
+    /// The word that says this.
+    pub fn word(self) -> u64 {
+        let number_bits = u64::BITS - PLACE_BITS;
+        assert!(self.from < 1 << PLACE_BITS && self.number < 1 << number_bits, "{self:?}");
+        self.from << number_bits | self.number
+    }
+}
+
+/// Where the entries of a transaction lie in a core's log: in places of one size, one behind the
+/// other, and behind the last place in the first. So no entry crosses the end of the log.
+pub struct Entries {
+    /// The address of the first place.
+    start: u64,
+    /// The address at which the log ends.
+    end: u64,
+    /// Bytes of a place.
+    bytes: u64,
+    /// Bytes of the log, including what lies before the first place.
+    pub log: u64,
+    /// The place of the transaction's first entry.
+    pub from: u64,
+}
+
+impl Entries {
+    /// The entries of a core's log, of `bytes` bytes each, in places from `behind` bytes after its
+    /// beginning on.
+    pub fn new(shape: &Shape, core: CoreId, behind: u64, bytes: u64) -> Entries {
+        let base = shape.log_of(core);
+        let (start, end, log) = (base + behind, base + shape.log_bytes, shape.log_bytes);
+        Entries { start, end, bytes, log, from: 0 }
+    }
+
+    /// The same, with the first entry of the transaction in a place.
+    pub fn beginning(self, from: u64) -> Entries {
+        Entries { from, ..self }
+    }
+
+    /// The address at which an entry of the transaction begins.
+    pub fn at(&self, entry: usize) -> u64 {
+        self.start + self.bytes * ((self.from + entry as u64) % self.room() as u64)
+    }
+
+    /// Reads the first words of an entry.
+    pub fn read<const WORDS: usize>(&self, entry: usize, image: &Image<'_>) -> [u64; WORDS] {
+        let first = Word::of(self.at(entry));
+        std::array::from_fn(|word| image.word(Word(first.0 + word as u64)))
+    }
+
+    /// How many entries there can be.
+    pub fn room(&self) -> usize {
+        ((self.end - self.start) / self.bytes) as usize
+    }
+
+    /// How many bytes a log with room for `count` entries has.
+    pub fn log_of(&self, count: usize) -> u64 {
+        self.log - (self.end - self.start) + count as u64 * self.bytes
+    }
+
+    /// Goes on to the entries of the next transaction, behind one of `count` entries.
+    pub fn go_on(&mut self, count: usize, place: LogPlace) {
+        self.from = match place {
+            LogPlace::Anew => 0,
+            LogPlace::Ring => (self.from + count as u64) % self.room() as u64,
+        };
+    }
+}
+
 /// Uses up, in each core's log, the number of the transaction that may have been under way. `marks`
 /// are the places of the log's marks, in bytes behind its beginning. The newest of them has the
-/// number of the last transaction that ended, and the last of them gets the next number.
+/// number of the last transaction that ended, and the last of them gets the next number. The place
+/// in it stays.
 ///
 /// # Errors
 /// [`PowerLoss`] when the power fails again.
@@ -79,9 +178,11 @@ pub fn use_up_numbers(
     marks: &[u64],
 ) -> Result<(), PowerLoss> {
     for base in (0..shape.cores).map(|core| shape.log_of(CoreId(core))) {
-        let newest = marks.iter().map(|mark| image.word(Word::of(base + mark))).max();
+        let says = |mark: &u64| Mark::of(image.word(Word::of(base + mark)));
+        let newest = marks.iter().map(|mark| says(mark).number).max();
         if let (Some(mark), Some(newest)) = (marks.last(), newest) {
-            image.set_word(Word::of(base + mark), newest + 1)?;
+            let next = Mark { number: newest + 1, ..says(mark) };
+            image.set_word(Word::of(base + mark), next.word())?;
         }
     }
     Ok(())
@@ -355,4 +456,34 @@ impl Pairing for HopsPaper {
     const NEEDLESS_WITH: &'static [NeedlessWith] = LINES_ON_HOPS_WITH;
     type Log = Undo;
     type Order = Hops;
+}
+
+#[cfg(test)]
+mod tests {
+    use model::config::Config;
+
+    use super::*;
+
+    #[test]
+    fn a_mark_has_room_for_the_longest_log_and_is_its_number_without_a_place() {
+        let mark = Mark { number: (1 << 39) - 1, from: (1 << 30) / 32 - 1 };
+        assert_eq!(Mark::of(mark.word()), mark);
+        assert_eq!(Mark { number: 7, from: 0 }.word(), 7);
+    }
+
+    #[test]
+    fn behind_the_last_place_comes_the_first() {
+        let mut config = Config::default();
+        config.pm.log = 1 << 10;
+        let shape = Shape::new(&config, 1);
+        let mut entries = Entries::new(&shape, CoreId(0), 64, 128);
+        let behind = |entries: &Entries, entry| entries.at(entry) - shape.log_of(CoreId(0));
+        assert_eq!((entries.room(), behind(&entries, 6)), (7, 64 + 6 * 128));
+        entries.go_on(5, LogPlace::Ring);
+        assert_eq!([0, 1, 2, 6].map(|entry| behind(&entries, entry)), [704, 832, 64, 576]);
+        entries.go_on(3, LogPlace::Ring);
+        assert_eq!(entries.from, 1);
+        entries.go_on(3, LogPlace::Anew);
+        assert_eq!(entries.from, 0);
+    }
 }

@@ -3,13 +3,15 @@
 //! transaction (PMDK's libpmemobj logs in this order).
 //!
 //! ```text
-//! a core's log:  line 0       the mark: the number of the last transaction that ended
-//!                line 1 + 2i  entry i: the line's old bytes
-//!                line 2 + 2i  entry i: address, transaction, checksum of all of these
+//! a core's log:  line 0       the mark: the number of the last transaction that ended, and the
+//!                             place at which the entries of the next one begin
+//!                line 1 + 2i  place i: the line's old bytes
+//!                line 2 + 2i  place i: address, transaction, checksum of all of these
 //! ```
 //!
 //! An entry counts if its checksum is right and its transaction is the one after the mark, so one
-//! fence covers both of its lines, and the mark invalidates all entries at once.
+//! fence covers both of its lines, and the mark invalidates all entries at once. What lies behind
+//! them in a ring is of an earlier lap, and has the number of a transaction that has ended.
 
 use model::design::{Cpu, Granularity, Shape};
 use model::image::{Image, PowerLoss};
@@ -17,7 +19,7 @@ use model::meters::Class;
 use model::units::{CoreId, LINE_BYTES, Line, LineData, LineSet, TxId, Word, mix, mix_all};
 use model::workload::{Flush, Ptr};
 
-use crate::software::{ALREADY_DURABLE, LAST_IS_LAST, Log};
+use crate::software::{ALREADY_DURABLE, Entries, LAST_IS_LAST, Log, LogPlace, Mark};
 
 model::params! {
     /// What the log costs a program beside its loads, stores, flushes and fences.
@@ -26,6 +28,10 @@ model::params! {
         lookup = 6 in 0..=1000;
         /// Instructions of making the entry of a line, with its checksum (ours: two a word).
         record = 20 in 0..=1000;
+        /// Where the entries of a transaction go in its core's log. `anew`: from the first place
+        /// on, over those of the transaction before (PMDK's libpmemobj). `ring`: behind those, and
+        /// from the last place on to the first (ours: so do the hardware logs here).
+        log_place: LogPlace = Anew;
     }
 }
 
@@ -60,8 +66,8 @@ model::rules! {
 pub struct Undo {
     params: UndoParams,
     rules: UndoRules,
-    base: u64,
-    bytes: u64,
+    mark: Word,
+    entries: Entries,
     /// The number that the next mark will hold.
     number: u64,
     /// Lines logged in this transaction, in order of their entries.
@@ -69,23 +75,28 @@ pub struct Undo {
     logged: LineSet,
 }
 
-impl Undo {
-    fn entry(&self, index: u64) -> (Line, Line) {
-        let data = Line::of(self.base + LINE_BYTES * (1 + 2 * index));
-        (data, Line(data.0 + 1))
-    }
+fn entries_of(shape: &Shape, core: CoreId) -> Entries {
+    Entries::new(shape, core, LINE_BYTES, 2 * LINE_BYTES)
+}
 
+/// The two lines of an entry.
+fn lines_of(entries: &Entries, index: usize) -> (Line, Line) {
+    let data = Line::of(entries.at(index));
+    (data, Line(data.0 + 1))
+}
+
+impl Undo {
     /// Logs the old bytes of a line.
     fn log(&mut self, line: Line, old: &[u64; 8], cpu: &mut impl Cpu) {
-        let index = self.lines.len() as u64;
-        let (data, tail) = self.entry(index);
-        if tail.address() + LINE_BYTES > self.base + self.bytes {
+        let index = self.lines.len();
+        if index >= self.entries.room() {
             return cpu.give_up(format!(
                 "a transaction of more than {index} lines does not fit the log of {} bytes: raise \
                  it with --set pm.log_size=...",
-                self.bytes
+                self.entries.log
             ));
         }
+        let (data, tail) = lines_of(&self.entries, index);
         for (word, &value) in (data.first_word().0..).zip(old) {
             cpu.store(Ptr::to(Word(word).address()), value, u64::MAX);
         }
@@ -125,8 +136,8 @@ impl Log for Undo {
         Undo {
             params: params.clone(),
             rules: rules.clone(),
-            base: shape.log_of(core),
-            bytes: shape.log_bytes,
+            mark: Word::of(shape.log_of(core)),
+            entries: entries_of(shape, core),
             number: 0,
             lines: Vec::new(),
             logged: LineSet::default(),
@@ -136,7 +147,8 @@ impl Log for Undo {
     fn begin(&mut self, tx: TxId, cpu: &mut impl Cpu) {
         if self.number == 0 {
             // The library starts, and goes on from the mark that it finds.
-            self.number = cpu.peek(Word::of(self.base)) + 1;
+            let mark = Mark::of(cpu.peek(self.mark));
+            (self.number, self.entries.from) = (mark.number + 1, mark.from);
         }
         debug_assert!(self.lines.is_empty(), "{tx:?} begins in another transaction");
     }
@@ -165,6 +177,7 @@ impl Log for Undo {
         if self.lines.is_empty() {
             return;
         }
+        self.entries.go_on(self.lines.len(), self.params.log_place);
         for line in self.lines.drain(..) {
             if self.rules.flush_data {
                 cpu.flush(line, Class::Data, Flush::WriteBack);
@@ -174,8 +187,9 @@ impl Log for Undo {
             cpu.order();
         }
         if self.rules.mark_at_commit {
-            cpu.store(Ptr::to(self.base), self.number, u64::MAX);
-            cpu.flush(Line::of(self.base), Class::Commit, Flush::WriteBack);
+            let mark = Mark { number: self.number, from: self.entries.from };
+            cpu.store(Ptr::to(self.mark.address()), mark.word(), u64::MAX);
+            cpu.flush(self.mark.line(), Class::Commit, Flush::WriteBack);
         }
         self.number += 1;
         if self.rules.durable_before_acknowledge {
@@ -187,7 +201,7 @@ impl Log for Undo {
     /// would do the same.
     fn abort(&mut self, cpu: &mut impl Cpu) {
         for index in (0..self.lines.len()).rev() {
-            let (data, _) = self.entry(index as u64);
+            let (data, _) = lines_of(&self.entries, index);
             for (from, to) in words_of(data).zip(words_of(self.lines[index])) {
                 let (old, _) = cpu.load(Ptr::to(from.address()));
                 cpu.store(Ptr::to(to.address()), old, u64::MAX);
@@ -198,12 +212,14 @@ impl Log for Undo {
 
     fn recover(image: &mut Image<'_>, rules: &UndoRules, shape: &Shape) -> Result<(), PowerLoss> {
         for core in (0..shape.cores).map(CoreId) {
-            let base = shape.log_of(core);
-            let number = image.word(Word::of(base)) + 1;
+            let word = Word::of(shape.log_of(core));
+            let mark = Mark::of(image.word(word));
+            let number = mark.number + 1;
+            let places = entries_of(shape, core).beginning(mark.from);
             let mut entries: Vec<(Line, LineData)> = Vec::new();
-            let mut at = base + LINE_BYTES;
-            while at + 2 * LINE_BYTES <= base + shape.log_bytes {
-                let (data, tail) = (Line::of(at), Line::of(at + LINE_BYTES).first_word());
+            for index in 0..places.room() {
+                let (data, tail) = lines_of(&places, index);
+                let tail = tail.first_word();
                 let [address, sum, of] = [0, 1, 2].map(|word| image.word(Word(tail.0 + word)));
                 let old: [u64; 8] =
                     std::array::from_fn(|word| image.word(Word(data.first_word().0 + word as u64)));
@@ -213,7 +229,6 @@ impl Log for Undo {
                     break;
                 }
                 entries.push((line, *image.line(data)));
-                at += 2 * LINE_BYTES;
             }
             if entries.is_empty() {
                 continue;
@@ -225,7 +240,7 @@ impl Log for Undo {
                 image.fence();
             }
             if rules.use_up_number {
-                image.set_word(Word::of(base), number)?;
+                image.set_word(word, Mark { number, ..mark }.word())?;
             }
         }
         Ok(())

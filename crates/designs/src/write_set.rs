@@ -1,63 +1,20 @@
 //! What software redo logs share. A transaction's stores stay in a volatile write set until they
 //! are in the log; then they go to their places, and a mark truncates the log.
 
-use model::design::{Cpu, Shape};
-use model::image::Image;
+use model::design::Cpu;
 use model::meters::Class;
-use model::units::{CoreId, Cycle, Line, LineSet, Word, WordMap};
+use model::units::{Cycle, Line, LineSet, Word, WordMap};
 use model::workload::{Flush, Ptr};
 
 use crate::parts::raise::log_size;
-
-/// Where the entries of a core's log lie, one behind the other.
-pub struct Entries {
-    /// The address of the first entry.
-    pub start: u64,
-    /// The address at which the log ends.
-    pub end: u64,
-    /// Bytes of an entry.
-    pub bytes: u64,
-    /// Bytes of the log, including what lies before the first entry.
-    pub log: u64,
-}
-
-impl Entries {
-    /// The entries of a core's log, of `bytes` bytes each, from `behind` bytes after its beginning
-    /// on.
-    pub fn new(shape: &Shape, core: CoreId, behind: u64, bytes: u64) -> Entries {
-        let base = shape.log_of(core);
-        let (start, end, log) = (base + behind, base + shape.log_bytes, shape.log_bytes);
-        Entries { start, end, bytes, log }
-    }
-
-    /// The address at which an entry begins.
-    pub fn at(&self, place: usize) -> u64 {
-        self.start + self.bytes * place as u64
-    }
-
-    /// Reads the first words of an entry.
-    pub fn read<const WORDS: usize>(&self, place: usize, image: &Image<'_>) -> [u64; WORDS] {
-        let first = Word::of(self.at(place));
-        std::array::from_fn(|word| image.word(Word(first.0 + word as u64)))
-    }
-
-    /// How many entries there can be.
-    pub fn room(&self) -> usize {
-        ((self.end - self.start) / self.bytes) as usize
-    }
-
-    /// How many bytes a log with room for `count` entries has.
-    fn log_of(&self, count: usize) -> u64 {
-        self.log - (self.end - self.start) + count as u64 * self.bytes
-    }
-}
+use crate::software::{Entries, Mark};
 
 /// How a log is truncated.
 pub struct Truncation {
     /// The word that says up to which transaction all stores are in place.
     pub mark: Word,
-    /// The number that the mark will hold.
-    pub number: u64,
+    /// What the mark will say.
+    pub content: Mark,
     /// Whether the lines that were stored to are flushed before.
     pub flush_data: bool,
     /// Whether the mark waits until those lines are durable.
@@ -162,9 +119,11 @@ impl WriteSet {
             }
         }
         if flush {
-            let end = entries.at(self.writes.len());
-            for line in Line::of(entries.start).0..=Line::of(end - 1).0 {
-                cpu.flush(Line(line), Class::Log, Flush::WriteBack);
+            let mut last = None;
+            for line in (0..self.writes.len()).map(|place| Line::of(entries.at(place))) {
+                if last.replace(line) != Some(line) {
+                    cpu.flush(line, Class::Log, Flush::WriteBack);
+                }
             }
         }
         true
@@ -184,7 +143,7 @@ impl WriteSet {
         if how.order_data {
             cpu.order();
         }
-        cpu.store(Ptr::to(how.mark.address()), how.number, u64::MAX);
+        cpu.store(Ptr::to(how.mark.address()), how.content.word(), u64::MAX);
         cpu.flush(how.mark.line(), Class::Metadata, Flush::WriteBack);
         if how.wait {
             cpu.durable();
