@@ -20,7 +20,7 @@ pytestmark = needs_core
 EPOCHS = str(Path(__file__).parents[2] / "examples" / "designs" / "epochs.py")
 
 #: What differs between a design and the same one in Python.
-OWN = {"id", "design", "command", "host", "settings"}
+OWN = {"id", "config", "design", "command", "host", "settings"}
 
 Write = Callable[[str], str]
 
