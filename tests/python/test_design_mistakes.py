@@ -128,6 +128,10 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
         ("def commit(self, tx, below): return tx.at - 1", "answered the earlier cycle"),
         ("def evict(self, evict, below): return 5", "`evict` must answer Home or TAKEN, not 5"),
         (
+            "def evict(self, evict, below): return 'TAKEN'",
+            "`evict` must answer Home or TAKEN, not 'TAKEN'",
+        ),
+        (
             "def store(self, store, below): below.wake(9, 1)",
             "ValueError: there is no core 9; the machine has 2",
         ),
@@ -167,6 +171,7 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "only be called in `event`",
         ),
         ("def store(self, store, below): below.line(2**50)", "are outside of persistent memory"),
+        ("def store(self, store, below): below.line(8)", "0x8 is not the address of a line"),
         (
             "def store(self, store, below): below.send(store.at, 64, bytes(64), kind='x')",
             "unknown kind of write `x`; there are: data, log, ",
@@ -176,6 +181,7 @@ UNDO_LOG = Path(__file__).parents[2] / "examples" / "designs" / "undo_log.py"
             "def counters(self): return {'x': 0.5}",
             "counter `x` is 0.5; it must be a whole number from",
         ),
+        ("def counters(self): return {'x': '5'}", "counter `x` is '5'; it must be a whole number"),
         ("def hardware(): return ()", "d.py: `hardware`: TypeError: "),
         ("hardware = lambda setup: [3]", "it must return a list of `Structure`, not of 3"),
         (
@@ -244,6 +250,10 @@ def test_a_mistake_of_recovery_says_where(write: Write) -> None:
             "outside of persis",
         ),
         (
+            "@classmethod\ndef recover(cls, image, setup): image.line(8)",
+            "0x8 is not the address of a line",
+        ),
+        (
             "def power_loss(self, gasp): gasp.save(2**45, b'x')",
             ":4: in power_loss: ValueError: 1 bytes",
         ),
@@ -287,6 +297,7 @@ def test_a_mistake_while_booting_is_cut_short_is_of_that_cut(write: Write) -> No
     [
         ("image.set_word(64, 7)", "`recover` makes 4 million writes"),
         ("image.word(64)", "`recover` makes 16 million reads"),
+        ("image.words(0, 1 << 20)", "`recover` makes 16 million reads"),
     ],
 )
 def test_a_recovery_that_does_not_end_is_a_violation_of_its_power_failure(

@@ -322,6 +322,21 @@ def test_what_the_processor_cannot_be_asked_is_refused_before_anything_runs(
 
 @needs_core
 @x86_linux
+def test_the_variants_are_those_of_logcache_and_have_a_profile_each() -> None:
+    with pytest.raises(indelible.InputError) as error:
+        native.logging(variants=["none of these"])
+    variants = str(error.value).partition("there are: ")[2].split(", ")
+    params = indelible.explain("logcache")["params"]
+    (choices,) = [param["choices"] for param in params if param["name"] == "variant"]
+    assert choices == variants
+    profiles = [row["name"] for row in indelible.list("profiles")]
+    assert [name for name in profiles if name.startswith("logcache-")] == [
+        f"logcache-{variant}" for variant in variants
+    ]
+
+
+@needs_core
+@x86_linux
 def test_the_processor_is_measured_and_simulated(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -574,5 +574,5 @@ def test_the_start_is_quick() -> None:
 def test_a_panic_is_a_message() -> None:
     ask = "from indelible import _core; _core.fail('the queue holds 65')"
     process = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True)
-    assert "InternalError: the queue holds 65 (" in process.stderr
+    assert "InternalError: the queue holds 65 (crates/python/src/lib.rs:" in process.stderr
     assert "thread" not in process.stderr

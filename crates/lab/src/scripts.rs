@@ -28,35 +28,34 @@ pub fn find(name: &str) -> Result<Option<&'static Entry>, InputError> {
     FIND.get().map_or(Ok(None), |find| find(name))
 }
 
-/// Returns what a run answers, or the error that a script raised in it, which is a violation. What
-/// was left half done must not be used again.
+/// Returns what a run answers, unless a script raises an error in it. What was left half done must
+/// not be used again.
+///
+/// # Errors
+/// What the script raised.
+pub fn raised<T>(run: impl FnOnce() -> T) -> Result<T, Box<Raised>> {
+    catch_unwind(AssertUnwindSafe(run))
+        .map_err(|payload| payload.downcast().unwrap_or_else(|other| resume_unwind(other)))
+}
+
+/// Returns what a run answers, or the error that a script [`raised`] in it, which is a violation.
 ///
 /// # Errors
 /// The script's own sentence that says what does not fit.
 pub fn or_raised<T>(run: impl FnOnce() -> T) -> Result<Result<T, String>, InputError> {
-    let payload = match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(answer) => return Ok(Ok(answer)),
-        Err(payload) => payload,
-    };
-    match payload.downcast::<Raised>() {
-        Ok(raised) if raised.declined => Err(InputError::new(raised.text)),
-        Ok(raised) => Ok(Err(format!("{RAISES}{}", raised.text))),
-        Err(payload) => resume_unwind(payload),
+    match raised(run) {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error) if error.declined => Err(InputError::new(error.text)),
+        Err(error) => Ok(Err(format!("{RAISES}{}", error.text))),
     }
 }
 
-/// Returns what a run answers, where an error that a script raised in it is one like others. What
-/// was left half done must not be used again.
+/// Returns what a run answers, where an error that a script [`raised`] in it is one like others.
 ///
 /// # Errors
 /// Those of the run, and what the script raised.
 pub fn caught<T>(run: impl FnOnce() -> Result<T, InputError>) -> Result<T, InputError> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
-        match payload.downcast::<Raised>() {
-            Ok(raised) => Err(InputError::new(raised.text)),
-            Err(payload) => resume_unwind(payload),
-        }
-    })
+    raised(run).unwrap_or_else(|error| Err(InputError::new(error.text)))
 }
 
 /// How the text of a violation begins that is an error of a script.

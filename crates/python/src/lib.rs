@@ -7,8 +7,10 @@ mod native;
 mod panics;
 mod script;
 
+use std::panic::resume_unwind;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::thread;
 
 use lab::error::Cause;
 use panics::Caught;
@@ -111,7 +113,8 @@ fn version() -> &'static str {
     lab::version()
 }
 
-/// The designs, the workloads or the machines, as `{"rows": [...]}`.
+/// The designs, the ordering hardware, the workloads, the profiles or the machines, as
+/// `{"rows": [...]}`.
 #[pyfunction]
 fn list(py: Python<'_>, kind: &str) -> PyResult<String> {
     answer(py, || lab::list(kind))
@@ -185,10 +188,14 @@ fn note_asked(is_asked: bool) {
     lab::scripts::scripted::note_asked(is_asked);
 }
 
-/// Panics with a message, so that the tests of the package see what a user would see.
+/// Panics with a message on a thread of its own, as those of a campaign may, so that the tests of
+/// the package see what a user would see.
 #[pyfunction]
 fn fail(py: Python<'_>, message: &str) -> PyResult<()> {
-    answer(py, || panic!("{message}"))
+    answer(py, || {
+        let failed = thread::scope(|scope| scope.spawn(|| panic!("{message}")).join());
+        failed.unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// The module takes the global lock, also in a Python that could do without, because what hooks are

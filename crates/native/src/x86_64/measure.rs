@@ -2,6 +2,7 @@
 //! that are long enough, and the statistics of twenty of them.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -76,6 +77,10 @@ pub fn cell(
     features: &Features,
     watch: Watch<'_>,
 ) -> io::Result<Option<Measured>> {
+    // A thread that found this out would leave the others waiting for it for ever.
+    let stride = loops::stride(cell.kind.variant, cell.kind.entries);
+    assert!(cell.array_bytes.is_multiple_of(16 * 4), "an array is whole groups");
+    assert!(cell.log_bytes().is_multiple_of(stride), "a log is whole groups");
     let barrier = Barrier::new(cell.threads);
     let (entries, piece) = (AtomicU64::new(0), AtomicU64::new(0));
     let (failed, cancelled) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -98,7 +103,8 @@ pub fn cell(
                 scope.spawn(move || shared.thread(number, processor))
             })
             .collect();
-        handles.into_iter().map(|handle| handle.join().expect("a thread that measures")).collect()
+        let ends = handles.into_iter().map(|handle| handle.join());
+        ends.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
     let stolen = before.zip(Stolen::now()).map(|(before, after)| after.percent_since(before));
     let threads = threads.into_iter().collect::<io::Result<Vec<_>>>()?;
@@ -182,7 +188,7 @@ impl Shared<'_> {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         let body = loops::select(self.cell.kind);
-        let mut walk = memory.walk(self.cell, self.effort.seed + number as u64);
+        let mut walk = memory.walk(self.effort.seed.wrapping_add(number as u64));
         if number == 0 {
             let (entries, piece) = self.lengths(body, &mut walk);
             self.entries.store(entries as u64, Ordering::Relaxed);
@@ -276,10 +282,7 @@ impl Memory {
         Ok(Memory { array: Region::new(cell.array_bytes)?, log: Region::new(cell.log_bytes())? })
     }
 
-    fn walk(&mut self, cell: &Cell, seed: u64) -> Walk {
-        let stride = loops::stride(cell.kind.variant, cell.kind.entries);
-        assert!(self.array.bytes().is_multiple_of(16 * 4), "an array is whole groups");
-        assert!(self.log.bytes().is_multiple_of(stride), "a log is whole groups");
+    fn walk(&mut self, seed: u64) -> Walk {
         Walk {
             array: self.array.address().cast(),
             items: self.array.bytes() / 4,

@@ -54,7 +54,10 @@ pub fn logging(request: &str, watch: Watch<'_>) -> Result<String, InputError> {
             InputError(format!("no memory for an array and its log: {error}"))
         })?;
         let Some(measured) = answer else { return Ok(report.answer(true).to_string()) };
-        report.add(cell, &measured, &mut modelled);
+        let Some(rates) = computer.miss_rates(cell, &mut modelled, watch) else {
+            return Ok(report.answer(true).to_string());
+        };
+        report.add(cell, &measured, rates);
         watch.done.fetch_add(1, Ordering::Relaxed);
     }
     Ok(report.answer(false).to_string())
@@ -103,6 +106,24 @@ impl Computer {
         }
     }
 
+    /// Returns the modelled miss rates of a cell, with the last level of this computer, if it is
+    /// known, and with that of the paper's; nothing if the user asked for an end.
+    fn miss_rates(
+        &self,
+        cell: &Cell,
+        model: &mut modelled::Model,
+        watch: Watch<'_>,
+    ) -> Option<(Option<f64>, f64)> {
+        let (kind, sizes) = (cell.kind, (cell.array_bytes, cell.log_bytes()));
+        let mut miss_rate =
+            |llc| model.miss_rate(kind.variant, kind.array, kind.entries, sizes, llc, watch);
+        let own = match self.features.llc {
+            Some(llc) => Some(miss_rate(llc)?),
+            None => None,
+        };
+        Some((own, miss_rate(PUBLISHED_LLC)?))
+    }
+
     /// Returns the cells whose instructions the processor has, and why the others are left out.
     fn able(&self, request: &Request, cells: Vec<Cell>) -> Result<Able, InputError> {
         let mut skipped: Vec<(Variant, Array, &str)> = Vec::new();
@@ -119,7 +140,12 @@ impl Computer {
             }
         }
         if able.is_empty() {
-            let lacking: Vec<&str> = skipped.iter().map(|(.., lacking)| *lacking).collect();
+            let mut lacking: Vec<&str> = Vec::new();
+            for (.., instruction) in &skipped {
+                if !lacking.contains(instruction) {
+                    lacking.push(instruction);
+                }
+            }
             let asked = request.variants.as_deref().unwrap_or_default().join(", ");
             return Err(InputError(format!(
                 "nothing of {asked} can be measured: this processor has no {}",
@@ -160,13 +186,9 @@ impl Report<'_> {
         }
     }
 
-    fn add(&mut self, cell: &Cell, measured: &Measured, model: &mut modelled::Model) {
+    fn add(&mut self, cell: &Cell, measured: &Measured, miss_rates: (Option<f64>, f64)) {
         let kind = cell.kind;
         let (median, least, cv) = measure::statistics(&measured.runs);
-        let mut miss_rate = |llc: Option<u64>| {
-            let sizes = (cell.array_bytes, cell.log_bytes());
-            llc.map(|llc| model.miss_rate(kind.variant, kind.array, kind.entries, sizes, llc))
-        };
         let mut row = json!({
             "variant": kind.variant.name(),
             "entries_per_fence": kind.entries,
@@ -187,8 +209,8 @@ impl Report<'_> {
             "reread_cycles_per_line": measured.reread,
             "steal_percent": measured.stolen,
             "interrupted_percent": measured.interrupted,
-            "modelled_llc_miss_rate": miss_rate(self.computer.features.llc),
-            "modelled_llc_miss_rate_8mib": miss_rate(Some(PUBLISHED_LLC)),
+            "modelled_llc_miss_rate": miss_rates.0,
+            "modelled_llc_miss_rate_8mib": miss_rates.1,
         });
         let counted = measured.counted.row(measured.counted_entries);
         for (name, count) in counted.as_object().into_iter().flatten() {
@@ -230,5 +252,27 @@ impl Report<'_> {
     /// Returns the share of all memory that was in huge pages, if the system said so.
     fn huge_share(&self) -> Option<f64> {
         (self.huge.1 > 0).then(|| self.huge.0 as f64 / self.huge.1 as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_that_is_missing_is_named_once() {
+        let mut computer = Computer::look().expect("it has a clock");
+        computer.features.movdiri = false;
+        computer.features.movdir64b = false;
+        let list = |words: &str| Some(words.split(',').map(str::to_owned).collect());
+        let (variants, array_writes) = (list("movdir64b,movdiri"), list("cached,flushed"));
+        let request = Request { variants, array_writes, ..Request::default() };
+        let cells = request.cells(None).expect("cells");
+        let complaint = computer.able(&request, cells).expect_err("nothing is left").to_string();
+        assert_eq!(
+            complaint,
+            "nothing of movdir64b, movdiri can be measured: this processor has no movdir64b, no \
+             movdiri"
+        );
     }
 }

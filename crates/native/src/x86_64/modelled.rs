@@ -8,11 +8,15 @@
 
 use super::instructions::LINE;
 use super::loops::stride;
+use crate::Watch;
 use crate::words::{Array, Variant};
 
 /// The ways of the modelled cache (ours: 16, as most last-level caches of the last years have; for
 /// two cyclic streams only its size matters).
 const WAYS: usize = 16;
+
+/// The groups after which the model looks whether the user wants an end (ours: a millisecond).
+const GROUPS_PER_LOOK: usize = 4096;
 
 /// The model, which remembers its earlier answers.
 #[derive(Default)]
@@ -24,7 +28,8 @@ pub struct Model {
 type Question = (bool, bool, bool, usize, usize, (usize, usize), u64);
 
 impl Model {
-    /// Returns the share of references that miss, after two passes over the array.
+    /// Returns the share of references that miss, after two passes over the array; nothing if the
+    /// user asked for an end before that was known.
     pub fn miss_rate(
         &mut self,
         variant: Variant,
@@ -32,16 +37,17 @@ impl Model {
         entries: usize,
         sizes: (usize, usize),
         cache: u64,
-    ) -> f64 {
+        watch: Watch<'_>,
+    ) -> Option<f64> {
         let (past, drops) = (variant.is_past_caches(), drops_lines(variant));
         let drops_array = drops && array == Array::Flushed;
         let question = (past, drops, drops_array, stride(variant, entries), entries, sizes, cache);
         if let Some((_, rate)) = self.known.iter().find(|(known, _)| *known == question) {
-            return *rate;
+            return Some(*rate);
         }
-        let rate = miss_rate(variant, array, entries, sizes, cache);
+        let rate = miss_rate(variant, array, entries, sizes, cache, watch)?;
         self.known.push((question, rate));
-        rate
+        Some(rate)
     }
 }
 
@@ -55,7 +61,8 @@ fn miss_rate(
     entries: usize,
     (array_bytes, log): (usize, usize),
     cache_bytes: u64,
-) -> f64 {
+    watch: Watch<'_>,
+) -> Option<f64> {
     let mut cache = Cache::new(cache_bytes as usize);
     let stride = stride(variant, entries);
     let groups = array_bytes / 4 / entries;
@@ -67,6 +74,9 @@ fn miss_rate(
             (cache.references, cache.misses) = (0, 0);
         }
         for group in 0..groups {
+            if group.is_multiple_of(GROUPS_PER_LOOK) && watch.is_cancelled() {
+                return None;
+            }
             for byte in (at..at + stride).step_by(LINE) {
                 let line = (log_start + byte) / LINE;
                 if variant.is_past_caches() {
@@ -86,7 +96,7 @@ fn miss_rate(
             at = (at + stride) % log;
         }
     }
-    cache.misses as f64 / cache.references.max(1) as f64
+    Some(cache.misses as f64 / cache.references.max(1) as f64)
 }
 
 /// A cache of line numbers, most recent first in each set.
@@ -135,15 +145,32 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
     use super::*;
 
     const MIB: usize = 1 << 20;
+
+    fn modelled(
+        variant: Variant,
+        array: Array,
+        entries: usize,
+        sizes: (usize, usize),
+        cache: usize,
+        cancelled: bool,
+    ) -> Option<f64> {
+        let (cancelled, nothing) = (AtomicBool::new(cancelled), AtomicU64::new(0));
+        let watch = Watch { cancelled: &cancelled, done: &nothing, total: &nothing };
+        Model::default().miss_rate(variant, array, entries, sizes, cache as u64, watch)
+    }
 
     /// The paper's Figure 2: an array that fills the last level, and a log of twice its size.
     #[test]
     fn a_cached_log_drives_the_array_out_and_one_past_the_caches_does_not() {
         let sizes = (MIB, 2 * MIB);
-        let rate = |variant| miss_rate(variant, Array::Cached, 1, sizes, MIB as u64);
+        let rate = |variant| {
+            modelled(variant, Array::Cached, 1, sizes, MIB, false).expect("nobody ends it")
+        };
         assert!(rate(Variant::Cached) > 0.99);
         assert!(rate(Variant::Movnti4) < 0.01);
         assert!(rate(Variant::ClflushOpt) > 0.5);
@@ -152,7 +179,7 @@ mod tests {
     #[test]
     fn what_fits_does_not_miss() {
         let rate = |variant, array, entries, log| {
-            miss_rate(variant, array, entries, (MIB, log), 4 * MIB as u64)
+            modelled(variant, array, entries, (MIB, log), 4 * MIB, false).expect("nobody ends it")
         };
         assert!(rate(Variant::Cached, Array::Cached, 8, 2 * MIB) < 0.01);
         assert!(rate(Variant::Cached, Array::Cached, 1, 128 << 10) < 0.01);
@@ -160,5 +187,11 @@ mod tests {
         assert!(rate(Variant::Clflush, Array::Cached, 1, MIB) < 0.95);
         assert!(rate(Variant::Clflush, Array::Flushed, 1, MIB) > 0.99);
         assert!(rate(Variant::Clwb, Array::Flushed, 1, MIB) < 0.01);
+    }
+
+    #[test]
+    fn an_end_is_no_rate() {
+        let sizes = (MIB, 2 * MIB);
+        assert_eq!(modelled(Variant::Cached, Array::Cached, 1, sizes, MIB, true), None);
     }
 }

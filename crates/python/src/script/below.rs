@@ -310,7 +310,7 @@ impl PyBelow {
 
     /// The newest bytes of the line at an address.
     fn line<'py>(&self, py: Python<'py>, address: u64) -> PyResult<Bound<'py, PyBytes>> {
-        let line = self.line_of(address)?;
+        let line = self.line_of(address).and(line(address))?;
         Ok(PyBytes::new(py, &self.below()?.line(line)))
     }
 

@@ -264,7 +264,8 @@ impl PyHooks {
         let refusal = |what: &Bound<'py, PyAny>| {
             PyTypeError::new_err(format!(
                 "`could_be_durable` must answer (line, bytes), or (line, bytes, mask), for each \
-                 write, not {what}"
+                 write, not {}",
+                shown(what)
             ))
         };
         for item in answer.try_iter().map_err(|_| refusal(&answer))? {
@@ -286,7 +287,8 @@ impl PyHooks {
             let name = interned(&name);
             let count: u64 = count.extract().map_err(|_| {
                 PyValueError::new_err(format!(
-                    "counter `{name}` is {count}; it must be a whole number from 0 up"
+                    "counter `{name}` is {}; it must be a whole number from 0 up",
+                    shown(&count)
                 ))
             })?;
             let before = self.counted.borrow_mut().insert(name, count).unwrap_or(0);
@@ -383,7 +385,8 @@ impl Hooks for PyHooks {
                 return Disposition::Taken;
             }
             if !answer.is_instance(package.home.bind(py)).is_ok_and(|is_home| is_home) {
-                self.refuse(&format!("`evict` must answer Home or TAKEN, not {answer}"));
+                let said = shown(&answer);
+                self.refuse(&format!("`evict` must answer Home or TAKEN, not {said}"));
             }
             let part = |name| or_raise(py, answer.getattr(name), self.name, "evict");
             let notify = self.below.get().notify(part("tell"));

@@ -25,8 +25,8 @@ pub(super) struct PyImage {
     reads: AtomicU64,
 }
 
-/// A number of reads that no recovery which ends reaches (ours: they take Python two seconds, and a
-/// campaign makes thousands of recoveries).
+/// A number of reads, each of a word or a line, that no recovery which ends reaches (ours: they
+/// take Python two seconds, and a campaign makes thousands of recoveries).
 const READS_MAX: u64 = 16_000_000;
 
 /// The last breath of a machine, for as long as the hook lasts to which it is lent.
@@ -140,10 +140,10 @@ impl PyImage {
         Ok(image)
     }
 
-    /// Returns the image for one more read, or ends a hook that reads too much.
-    fn read(&self, address: u64, bytes: u64) -> PyResult<&mut Image<'static>> {
+    /// Returns the image for so many more reads, or ends a hook that reads too much.
+    fn read(&self, address: u64, bytes: u64, reads: u64) -> PyResult<&mut Image<'static>> {
         let image = self.at(address, bytes)?;
-        if self.reads.fetch_add(1, Ordering::Relaxed) >= READS_MAX {
+        if self.reads.fetch_add(reads, Ordering::Relaxed) >= READS_MAX {
             image.call_endless(format!("{} million reads", READS_MAX / 1_000_000));
             self.lost.store(true, Ordering::Relaxed);
             return Err(PyPowerLoss::new_err("too much was read"));
@@ -169,19 +169,19 @@ impl PyImage {
 
     /// The word at an address.
     fn word(&self, address: u64) -> PyResult<u64> {
-        Ok(self.read(address, WORD_BYTES)?.word(word(address)?))
+        Ok(self.read(address, WORD_BYTES, 1)?.word(word(address)?))
     }
 
     /// The words from an address on.
     fn words(&self, address: u64, count: u64) -> PyResult<Vec<u64>> {
         let bytes = count.saturating_mul(WORD_BYTES);
-        let (image, first) = (self.read(address, bytes)?, word(address)?);
+        let (image, first) = (self.read(address, bytes, count.max(1))?, word(address)?);
         Ok((0..count).map(|place| image.word(Word(first.0 + place))).collect())
     }
 
     /// The bytes of the line at an address.
     fn line<'py>(&self, py: Python<'py>, address: u64) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, self.read(address, 1)?.line(Line::of(address))))
+        Ok(PyBytes::new(py, self.read(address, LINE_BYTES, 1)?.line(line(address)?)))
     }
 
     /// Changes a word, which is written whole or not at all.
