@@ -100,7 +100,7 @@ CACHES = {"llc.size": "256B", "l2.size": "128B", "l1d.size": "128B"}
 def test_a_design_in_python_takes_the_same_cycles_as_in_rust(
     machine: str, entries: int, settings: dict[str, object]
 ) -> None:
-    own = {"id", "design", "command", "host", "settings"}
+    own = {"id", "config", "design", "command", "host", "settings"}
     for workload, cores, seed in (("hash", 1, 1), ("btree", 2, 2), ("queue", 4, 3)):
         rust, python = (
             indelible.run(
