@@ -70,7 +70,12 @@ HARDWARE_LOGS: dict[str, dict[str, tuple[str, ...]]] = {
     "morlog": MORLOG,
     "morlog-dp": MORLOG | {"redo_delay": ("0", "1", "1000", "100000")},
     "undo-log": {"entries": ("1", "2", "64")},
-    "redo-log": {"entries": ("1", "2", "64"), "record": ("line", "words")},
+    "redo-log": {
+        "entries": ("1", "2", "64"),
+        "record": ("line", "words"),
+        "conflict": ("sent", "durable"),
+        "commit": ("waits", "counts"),
+    },
 }
 
 #: How groups lie in SSP's journal, and what shows that they are complete.

@@ -57,8 +57,8 @@ def over(
     own: str = "",
     mean: Mean = mean,
 ) -> Over:
-    """Return `ssp` over another design, without the settings of other workloads."""
-    others = {*MICRO} - {*workloads}
+    """Return `ssp` over another design, without the settings of other workloads and designs."""
+    others = {*MICRO, *BASES} - {*workloads, under}
     both = tuple(pair for pair in said(settings) if pair[0].partition(".")[0] not in others)
     return Over("ssp", under, workloads, cores, both, said(own), mean, machine="ssp", txs=TXS)
 
@@ -264,6 +264,14 @@ CHOICES = Grid(
             QUEUE,
         ),
         _choice(
+            "`redo-log` in one round (`redo-log.commit=counts`)",
+            "redo-log.commit=counts",
+        ),
+        _choice(
+            "a line on its way home is waited for (`redo-log.conflict=durable`)",
+            "redo-log.conflict=durable",
+        ),
+        _choice(
             "a line for each switch record (`design.switch_records=alone`)",
             own="design.switch_records=alone",
         ),
@@ -425,9 +433,21 @@ def _misses(workload: str) -> Quantity:
     return of_run(cell("ssp", workload), per_ended_transaction(counted("tlb_misses")))
 
 
+CONFLICT, COUNTS = "redo-log.conflict=durable", "redo-log.commit=counts"
+
 ROWS_IN_A_BANK = "pm.addr_mapping=RoRaBaCoCh"
 
 PROSE: Sequence[tuple[str, Entry]] = [
+    (
+        "Memcached with 4 clients over redo-log: as is; conflict=durable; commit=counts; both",
+        each(
+            "{:+.0f} %",
+            [
+                over("redo-log", ("memcached-mtm",), CLIENTS, settings).change()
+                for settings in ("", CONFLICT, COUNTS, f"{CONFLICT} {COUNTS}")
+            ],
+        ),
+    ),
     (
         "Memcached with 4 clients and no lock: over undo-log, redo-log",
         each(

@@ -102,10 +102,29 @@ def _morlog_over_fwb(own: str = "", settings: str = "") -> Quantity:
     return _over("morlog", "fwb", warmup=None, txs=TXS, settings=settings, own=own).times()
 
 
+def _ring(over: str, *, warmup: int | None, txs: int) -> Quantity:
+    """Return a design over `undo@x86` whose log is a ring."""
+    ring = "undo@x86.log_place=ring"
+    return _over(over, "undo@x86", warmup=warmup, txs=txs, settings=ring).times()
+
+
 PROSE = Facts(
     "steady.prose",
     "of the steady state, and of what decides between rivals of Silo",
     [
+        *(
+            (
+                f"{over} over undo@x86 whose log is a ring: 2,000; when the caches are full",
+                each(
+                    "{:.2f}",
+                    [
+                        _ring(over, warmup=None, txs=TXS),
+                        _ring(over, warmup=WARM, txs=MEASURED),
+                    ],
+                ),
+            )
+            for over in ("silo", "native")
+        ),
         (
             "LAD with prepare_interval 74 over 1, 8 cores, 2,000; geometric mean last",
             labelled("{:.2f}", (*SMALL_SETS, "gmean"), _own("lad", "design.prepare_interval=74")),
