@@ -56,7 +56,7 @@ OF_THE_BUILD = ("version", "id")
 LISTS = ("--designs",)
 
 #: Flags without a value, behind which the tests of `litmus` may stand.
-SWITCHES = ("--mutants",)
+SWITCHES = ("--mutants", "--timelines")
 
 #: The text that stands for a missing value.
 NOTHING = "nothing"

@@ -143,12 +143,12 @@ fn what_cannot_be_measured_is_a_sentence() {
     }
 }
 
-/// Asks for an end of what a request began 0.7 s before.
-fn ends_in_time(request: &str) {
+/// Asks for an end of what a request began some milliseconds before.
+fn ends_in_time(request: &str, after: u64) {
     let cancelled = AtomicBool::new(false);
     let answer = std::thread::scope(|scope| {
         let asked = scope.spawn(|| ask(request, &cancelled));
-        std::thread::sleep(Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(after));
         cancelled.store(true, Ordering::Relaxed);
         let told = Instant::now();
         let answer = asked.join().expect("an answer").expect("an answer");
@@ -161,14 +161,15 @@ fn ends_in_time(request: &str) {
 
 #[test]
 fn an_end_comes_within_a_second() {
-    ends_in_time(r#"{"whole": true}"#);
+    ends_in_time(r#"{"whole": true}"#, 700);
 }
 
-/// The measurement takes less than 0.7 s, and the model behind it some seconds.
+/// The measurement takes a second, and the model behind it four.
 #[test]
 fn an_end_of_the_model_comes_within_a_second() {
     ends_in_time(
         r#"{"quick": true, "variants": ["cached"], "entries": [1], "fences": ["sfence"],
-            "arrays": ["256MiB"], "logs": ["circular"]}"#,
+            "arrays": ["512MiB"], "logs": ["circular"]}"#,
+        1500,
     );
 }

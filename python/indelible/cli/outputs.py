@@ -118,33 +118,49 @@ def show(
     more: Mapping[str, Any] | None = None,
     table: Callable[[Answer, str], str] | None = None,
 ) -> None:
-    """Print an answer, in JSON together with `more`, and write the files that were asked for."""
+    """Write the files that were asked for, and print an answer, in JSON together with `more`.
+
+    The files come first, since whoever reads standard output may stop reading; and the answer is
+    printed even if a file cannot be written.
+    """
     alone = args.csv == STDOUT
     whole = _Whole(answer, more or {})
     if more:
         options.tell(whole)
-    if args.json:
-        options.show_json(whole.json())
-    elif not alone:
-        options.show(text(answer))
+    written: list[str] = []
+    try:
+        if not answer.interrupted:
+            _save(args, answer, draw, table, written)
+    finally:
+        if args.json:
+            options.show_json(whole.json())
+        elif not alone:
+            options.show("\n\n".join([text(answer), *written]))
+        elif not answer.interrupted:
+            print(letters.fitted(answer.csv(), sys.stdout), end="")
     if answer.interrupted:
         tell_unwritten(args.csv, args.table, args.plot, args.report)
-        return
-    if alone:
-        print(letters.fitted(answer.csv(), sys.stdout), end="")
-    elif args.csv is not None:
+
+
+def _save(
+    args: argparse.Namespace,
+    answer: Answer,
+    draw: Callable[[Answer], Figure],
+    table: Callable[[Answer, str], str] | None,
+    written: list[str],
+) -> None:
+    """Write the files that were asked for, and note what is to be said of them."""
+    if args.csv is not None and args.csv != STDOUT:
         _write("--csv", args.csv, answer.csv())
     if args.table is not None and table is not None:
         _write("--table", args.table, table(answer, args.table))
     if args.plot is not None:
         plots.save(draw, answer, args.plot)
-        if not args.json and not alone:
-            options.show(f"\nfigure: {args.plot}")
+        written.append(f"figure: {args.plot}")
     if args.report is not None:
         # Only the commands whose answers have a page have the option.
         report.save(cast(report.Reported, answer), args.report)
-        if not args.json and not alone:
-            options.show(f"\nreport: {args.report}")
+        written.append(f"report: {args.report}")
 
 
 def _write(flag: str, path: str, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 
 import indelible
@@ -102,7 +103,7 @@ def call(args: argparse.Namespace) -> int:
     answer = indelible.record(
         command,
         out,
-        stdout=sys.stderr if args.json else None,
+        stdout=(sys.stderr or subprocess.DEVNULL) if args.json else None,
         **options.given(args, "pool", "loads", "unseen", "most", "seed"),
     )
     options.show_answer(args, answer)

@@ -161,7 +161,8 @@ class OfSeeds(Shown, ABC):
 
     def crash(self, cell: AnyCell) -> dict[str, Any]:
         """Return the verdict of a cell, as the rows of `--json` have it."""
-        return self.verdicts.get(cell, Verdict("untested", reason="no campaign was run")).json()
+        untested = Verdict("untested", reason="no campaign was run")
+        return self.verdicts.get(self.place(cell), untested).json()
 
     def untested(self) -> list[str]:
         """Return the words of a command line that cuts no power, if none was to be cut."""

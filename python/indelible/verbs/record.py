@@ -115,7 +115,7 @@ def record(
     unseen: bool = False,
     most: int = BYTES_MAX,
     seed: int = 1,
-    stdout: IO[str] | None = None,
+    stdout: IO[str] | int | None = None,
     stderr: IO[str] | None = None,
     until: Callable[[], str | None] | None = None,
 ) -> Recorded:
@@ -215,7 +215,7 @@ def _asked(folder: Path, asked: Mapping[str, Any], seed: int) -> dict[str, str]:
 def _run(
     command: Sequence[str],
     asked: Mapping[str, str],
-    prints: tuple[IO[str] | None, IO[str] | None],
+    prints: tuple[IO[str] | int | None, IO[str] | None],
     until: Callable[[], str | None] | None,
 ) -> int:
     # A personality holds for this thread, and for the processes that it starts.
