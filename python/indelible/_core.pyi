@@ -282,7 +282,7 @@ def version() -> str:
     """Return the version of the simulator."""
 
 def list(kind: str) -> str:
-    """Return the designs, workloads, profiles or machines, as `{"rows": [...]}`."""
+    """Return the designs, orders, workloads, profiles or machines, as `{"rows": [...]}`."""
 
 def explain(
     name: str,
