@@ -7,8 +7,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from indelible import files
@@ -314,6 +315,18 @@ def require_writable(flag: str, path: str) -> None:
     if path == "-":
         raise InputError(f"{flag} must name a file; it cannot go to standard output (-)")
     files.require_writable(flag, path)
+
+
+def require_apart(
+    args: argparse.Namespace, outputs: Mapping[str, str | None], *inputs: str
+) -> None:
+    """Refuse outputs, by their flags, that would replace a file that the command reads."""
+    words = [getattr(args, name, None) for name in ("sql", "ycsb", "replay", "machine", "design")]
+    words += [*inputs, *(getattr(args, "designs", None) or ())]
+    read = {Path(word).resolve() for word in words if word is not None and Path(word).is_file()}
+    for flag, path in outputs.items():
+        if path is not None and Path(path).resolve() in read:
+            raise InputError(f"{flag} {path}: this command reads that file; name another one")
 
 
 #: The functions that are called with each answer that is shown.

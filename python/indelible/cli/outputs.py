@@ -96,6 +96,7 @@ def check(args: argparse.Namespace) -> None:
     for (one, path), (other, same) in combinations(files.items(), 2):
         if None not in (path, same) and Path(path).resolve() == Path(same).resolve():
             raise InputError(f"{one} and {other} both name {same}: one would replace the other")
+    options.require_apart(args, files)
 
 
 @dataclass(frozen=True)

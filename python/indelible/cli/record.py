@@ -100,6 +100,7 @@ def call(args: argparse.Namespace) -> int:
     command = program_of(args)
     out = record.trace_of(command) if args.out is None else args.out
     options.require_writable("--out", out)
+    options.require_apart(args, {"--out": out}, *command)
     answer = indelible.record(
         command,
         out,
@@ -113,6 +114,7 @@ def call(args: argparse.Namespace) -> int:
 def _bytes(word: str) -> int:
     for unit, size in UNITS.items():
         number = word.removesuffix(unit)
-        if number != word and number.isdecimal() and number.isascii() and int(number) > 0:
+        is_count = number != word and number.isdecimal() and number.isascii()
+        if is_count and len(number) <= options.DIGITS_MAX and int(number) > 0:
             return int(number) * size
     raise argparse.ArgumentTypeError(f"`{word}` is no size such as 64MiB")

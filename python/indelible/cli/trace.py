@@ -83,6 +83,7 @@ def call(args: argparse.Namespace) -> int:
         raise InputError("--from and --event both say where the window begins; drop one")
     if args.out is not None:
         options.require_writable("--out", args.out)
+        options.require_apart(args, {"--out": args.out})
 
     def show(answer: Timeline) -> int:
         path = args.out

@@ -71,7 +71,7 @@ def names_of(what: str, asked: object, rows: Sequence[Mapping[str, Any]]) -> tup
         if "," in name and not os.path.isfile(name):
             raise InputError(f"`{what}` must be a list: {name.split(',')}, not {name!r}")
     if not asked:
-        raise InputError("there is nothing to run: name at least one design and one workload")
+        raise InputError(f"there is nothing to run: `{what}` is an empty list")
     every = [row["name"] for row in rows if row.get("in_all", True)]
     return tuple(dict.fromkeys(n for name in asked for n in (every if name == "all" else [name])))
 

@@ -86,6 +86,8 @@ def why(
     rows = extension.describe(f"machine:{machine}", of_machine)["rows"]
     question = Question(designs, workloads, template, rows, scripts, seeds_of(seed, seeds))
     question.check()
+    if fields is not None and not fields:
+        raise InputError("`fields` is an empty list; name fields or sections, or leave it out")
     asked_for = question.fields(metric, fields)
     possible, refused = changes.each(asked_for, by, question.refusal)
     if not possible:
