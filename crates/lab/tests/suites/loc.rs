@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The row of a run without what names the design.
 fn anonymous(line: &str) -> String {
     let mut row: Value = serde_json::from_str(&without_host(run(line))).expect("JSON");
-    for field in ["design", "durability", "id"] {
+    for field in ["design", "durability", "id", "config"] {
         row.as_object_mut().expect("an object").remove(field);
     }
     row.to_string()
