@@ -69,14 +69,14 @@ def new(kind: str, name: str, rust: bool = False) -> New | NewInRust:
     if named("kind", kind) not in KINDS:
         raise unknown("kind", kind, KINDS)
     name, rust = named("name", name), truth("rust", rust)
-    if not name:
-        raise InputError("the name of a design is empty; type one, such as `mine`")
     if rust and kind != "design":
         raise InputError(
             "--rust works only for a design; CONTRIBUTING.md says how to add ordering hardware"
         )
     if rust:
         return new_in_rust(name)
+    if not name:
+        raise InputError("the name of a design is empty; type one, such as `mine`")
     if name.endswith(RUST):
         stem = name.removesuffix(RUST)
         raise InputError(f"for a design in Rust, type `indelible new {kind} {stem} --rust`")
