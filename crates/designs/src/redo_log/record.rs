@@ -228,6 +228,14 @@ mod tests {
         assert_eq!(image.word(ours.mark(COMPLETE)), own);
     }
 
+    /// A small log of one core whose commit records count their records.
+    fn counting() -> (Shape, RedoLogParams) {
+        let mut config = Config::default();
+        (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
+        let params = RedoLogParams { commit: CommitRecord::Counts, ..RedoLogParams::default() };
+        (Shape::new(&config, 1), params)
+    }
+
     /// What recovery leaves of the line that a transaction stored 7 to, whose commit record counts
     /// its records, once `change` has changed a word of the log at a place or mark.
     fn counted(change: Option<(Word, u64)>, setup: &Setup<'_, RedoLog>) -> (u64, u64) {
@@ -249,10 +257,7 @@ mod tests {
     /// later life puts there is behind them.
     #[test]
     fn a_transaction_is_replayed_if_its_records_are_those_that_are_counted() {
-        let mut config = Config::default();
-        (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
-        let (shape, mut params) = (Shape::new(&config, 1), RedoLogParams::default());
-        params.commit = CommitRecord::Counts;
+        let (shape, params) = counting();
         let setup = Setup { shape: &shape, params: &params, rules: &RedoLogRules::default() };
         let area = Area::new(&shape, CoreId(0));
         let end = area.words() + 1;
@@ -273,10 +278,7 @@ mod tests {
     /// next life the first commit mark is there without its checksum.
     #[test]
     fn a_checksum_of_an_earlier_life_fits_nothing() {
-        let mut config = Config::default();
-        (config.pm.capacity, config.pm.log) = (1 << 20, 1 << 12);
-        let (shape, mut params) = (Shape::new(&config, 1), RedoLogParams::default());
-        params.commit = CommitRecord::Counts;
+        let (shape, params) = counting();
         let setup = Setup { shape: &shape, params: &params, rules: &RedoLogRules::default() };
         let area = Area::new(&shape, CoreId(0));
         let mut memory = Contents::new(0, shape.capacity).expect("room");

@@ -127,18 +127,26 @@ fn answer(line: &str, ask: fn(&str, &Control) -> Result<String, lab::InputError>
     serde_json::from_str(&text).expect("an answer is JSON")
 }
 
-/// When the controllers' queues accept the writes of a class that the replay of a trace makes on
-/// one core of the machine `silo`, in order.
-pub fn accepted(line: &str, trace: &str, class: &str) -> Vec<u64> {
-    let transactions = trace.matches("commit\n").count();
-    let line = format!("{line} machine=silo cores=1 txs={transactions} warmup=0");
-    let mut request = request(&line);
+/// The line of a request with which one core replays a trace once, without a warm-up.
+pub fn replayed(line: &str, trace: &str) -> String {
+    format!("{line} cores=1 txs={} warmup=0", trace.matches("commit\n").count())
+}
+
+/// The events of the whole timeline of such a replay.
+pub fn timeline(line: &str, trace: &str) -> Vec<Value> {
+    let mut request = request(&replayed(line, trace));
     request["script"] = json!(["a.trace", trace]);
     let asked = json!({ "run": request, "from": "0ns", "length": "1s" });
     let (answer, _) = lab::trace(&asked.to_string(), &Control::default()).expect("a timeline");
     let answer: Value = serde_json::from_str(&answer).expect("JSON");
-    let events = answer["events"].as_array().expect("events").iter();
-    let queued = events.filter(|event| event["lane"] == "write-pending queue");
+    answer["events"].as_array().expect("events").clone()
+}
+
+/// When the controllers' queues accept the writes of a class that the replay of a trace makes on
+/// one core of the machine `silo`, in order.
+pub fn accepted(line: &str, trace: &str, class: &str) -> Vec<u64> {
+    let events = timeline(&format!("{line} machine=silo"), trace);
+    let queued = events.iter().filter(|event| event["lane"] == "write-pending queue");
     let of = queued.filter(|event| event["what"].as_str().expect("text").starts_with(class));
     let mut times: Vec<u64> = of.map(|event| event["from"].as_u64().expect("cycles")).collect();
     times.sort_unstable();

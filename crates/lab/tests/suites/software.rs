@@ -1,12 +1,10 @@
 //! Software logs: what they cost beside their accesses, what they flush, and where entries go.
 
-use crate::common::{all_hold, durable, request, resolve, run};
+use crate::common::{all_hold, durable, replayed, resolve, run, timeline};
 use crate::programs::{at, on, store};
-use lab::Control;
 use model::design::Shape;
 use model::meters::Class;
 use model::units::CoreId;
-use serde_json::{Value, json};
 
 /// Each store of a transaction to a word looks the word, or its line, up, and so does each load
 /// behind its first store if the stores are kept apart. An entry has its own instructions: that of
@@ -84,16 +82,10 @@ fn what_a_software_log_writes_is_counted_as_what_it_is() {
 /// The lines of its log that a core flushes in the transactions of a trace, but for those of marks,
 /// each by how many bytes lie before it.
 fn lines_of_entries(line: &str, trace: &str, marks: &[u64]) -> Vec<u64> {
-    let transactions = trace.matches("commit\n").count();
-    let line = format!("{line} cores=1 txs={transactions} warmup=0");
-    let log = Shape::new(&resolve(&line).machine.config, 1).log_of(CoreId(0));
-    let mut request = request(&line);
-    request["script"] = json!(["a.trace", trace]);
-    let asked = json!({ "run": request, "from": "0ns", "length": "1s" });
-    let (answer, _) = lab::trace(&asked.to_string(), &Control::default()).expect("a timeline");
-    let answer: Value = serde_json::from_str(&answer).expect("JSON");
-    let events = answer["events"].as_array().expect("events").iter();
-    let flushed = events.filter_map(|event| event["what"].as_str()?.strip_prefix("clwb 0x"));
+    let config = resolve(&replayed(line, trace)).machine.config;
+    let log = Shape::new(&config, 1).log_of(CoreId(0));
+    let events = timeline(line, trace);
+    let flushed = events.iter().filter_map(|event| event["what"].as_str()?.strip_prefix("clwb 0x"));
     let addresses = flushed.map(|line| u64::from_str_radix(line, 16).expect("an address"));
     let in_log = addresses.filter_map(|address| address.checked_sub(log));
     in_log.filter(|place| !marks.contains(place)).collect()
