@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from indelible.experiment import Experiment
@@ -194,8 +194,15 @@ class Over:
 
     def _cell(self, design: str, workload: str, settings: Pairs) -> Cell:
         settings = of_cell(settings, design, workload, (self.over, self.under, *self.workloads))
-        own = Cell(design, workload, self.cores, settings, warmup=self.warmup)
-        return replace(own, machine=self.machine, txs=self.txs)
+        return Cell(
+            design,
+            workload,
+            self.cores,
+            settings,
+            machine=self.machine,
+            txs=self.txs,
+            warmup=self.warmup,
+        )
 
     def _cells(self) -> tuple[Cell, ...]:
         return tuple(cell for pair in self.pairs() for cell in pair)
