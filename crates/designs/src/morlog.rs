@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use model::design::Location::{AtCore, Elsewhere};
 use model::design::{
     Bare, Below, Card, Corner, Design, Disposition, Durability, Evict, Fence, FenceKind, Gasp,
-    Granularity, KeptBy, Leave, Needs, Progress, Setup, Store, Structure, Tx,
+    Granularity, KeptBy, Leave, NeedlessWith, Needs, Progress, Setup, Store, Structure, Tx,
 };
 use model::image::{Image, PowerLoss};
 use model::params::Both;
@@ -196,9 +196,18 @@ model::counters! {
     }
 }
 
+/// The rule that is needless if only redo entries have redo data.
+const UNDO_FIRST: &[NeedlessWith] = &[NeedlessWith {
+    field: "variant",
+    choice: "b",
+    rule: "redo_in_order",
+    why: "an undo record has no redo data that could come before older ones",
+}];
+
 impl<S: Scheme> Design for Morlog<S> {
     const CARD: Card = S::CARD;
     const NEEDLESS: &'static [(&'static str, &'static str)] = S::NEEDLESS;
+    const NEEDLESS_WITH: &'static [NeedlessWith] = UNDO_FIRST;
     const WATCHES_L1: bool = true;
     type Params = S::Params;
     type Rules = Both<LogRules, Both<ScanRules, MorlogRules>>;

@@ -11,7 +11,7 @@ use crate::common::{crash, crash_as, request};
 use designs::Entry;
 use lab::Control;
 
-/// For each design, the rules that are not caught in the first trials, each with the seed of the
+/// For each case, the rules that are not caught in the first trials, each with the seed of the
 /// trial that catches it. To begin there spares most of the search, four minutes of five; a rule
 /// that is not caught there any more is looked for everywhere, and has to be noted again.
 type Known = BTreeMap<String, BTreeMap<String, u64>>;
@@ -27,11 +27,47 @@ fn known() -> Known {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// Returns what is wrong with the mutants of a design, as text, and the trials in which rules were
+/// Choices that make another design of one: other records, or records elsewhere.
+const CHOICES: &[(&str, &str)] = &[
+    ("count@x86", "design.log_place=ring"),
+    ("morlog", "design.variant=b"),
+    ("morlog-dp", "design.variant=b"),
+    ("redo-log", "design.commit=counts"),
+    ("redo-log", "design.conflict=durable"),
+    ("redo@x86", "design.log_place=ring"),
+    ("silo", "design.overflow=blocking"),
+    ("undo@x86", "design.log_place=ring"),
+];
+
+/// A design, as it is or with a choice.
+struct Case {
+    entry: &'static Entry,
+    choice: &'static str,
+}
+
+impl Case {
+    /// Every design that has rules, or those of [`crate::common::only`], and each choice for it.
+    fn all() -> impl Iterator<Item = Case> {
+        let entries = crate::common::all().filter(|entry| !entry.rules.is_empty());
+        entries.flat_map(|entry| {
+            let own = CHOICES.iter().filter(|(name, _)| *name == entry.card.name);
+            let choices = own.map(|(_, choice)| *choice);
+            std::iter::once("").chain(choices).map(move |choice| Case { entry, choice })
+        })
+    }
+
+    /// What the known rules are noted under.
+    fn name(&self) -> String {
+        format!("{} {}", self.entry.card.name, self.choice).trim_end().to_owned()
+    }
+}
+
+/// Returns what is wrong with the mutants of a case, as text, and the trials in which rules were
 /// caught.
-fn uncaught(entry: &Entry, known: &BTreeMap<String, u64>) -> (String, BTreeMap<String, u64>) {
-    let line =
-        format!("{} scribble cores=2 txs=40 nested=false mutants=true lives=2", entry.card.name);
+fn uncaught(case: &Case, known: &BTreeMap<String, u64>) -> (String, BTreeMap<String, u64>) {
+    let Case { entry, choice } = case;
+    let name = entry.card.name;
+    let line = format!("{name} scribble cores=2 txs=40 nested=false mutants=true lives=2 {choice}");
     let mut request = request(&line);
     request["caught_with"] = serde_json::json!(known);
     let answer = crash_as(&request);
@@ -130,22 +166,22 @@ fn any_number_of_threads_finds_the_same() {
     assert_eq!(alone, together);
 }
 
-/// Designs take from a tenth of a second to a minute: each of two threads takes the next one.
+/// Cases take from a tenth of a second to a minute: each of two threads takes the next one.
 #[test]
 fn every_rule_is_needed_and_every_mutant_caught() {
     let is_update = std::env::var_os("UPDATE").is_some();
     let known = known();
-    let entries: Vec<_> = crate::common::all().filter(|entry| !entry.rules.is_empty()).collect();
+    let cases: Vec<_> = Case::all().collect();
     let next = AtomicUsize::new(0);
     let caught = Mutex::new(known.clone());
     let search = || {
         let mut found = String::new();
-        while let Some(entry) = entries.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
             let nothing = BTreeMap::new();
-            let name = entry.card.name;
-            let (wrong, seeds) = uncaught(entry, known.get(name).unwrap_or(&nothing));
+            let name = case.name();
+            let (wrong, seeds) = uncaught(case, known.get(&name).unwrap_or(&nothing));
             found += &wrong;
-            caught.lock().expect("no thread panicked").insert(name.to_owned(), seeds);
+            caught.lock().expect("no thread panicked").insert(name, seeds);
         }
         found
     };
@@ -176,6 +212,8 @@ fn a_rule_that_a_choice_leaves_no_work_is_not_looked_for_with_it() {
         ("loc-kiln", "bearer", "pin", "rehome_pairs"),
         ("loc-wal", "bearer", "pin", "carry_count"),
         ("loc-wal", "bearer", "pin", "rehome_pairs"),
+        ("morlog", "variant", "b", "redo_in_order"),
+        ("morlog-dp", "variant", "b", "redo_in_order"),
         ("redo-log", "commit", "counts", "commit_after_records"),
         ("silo", "overflow", "blocking", "keep_leaving"),
         ("silo", "overflow", "blocking", "keep_records_until_updated"),
@@ -190,7 +228,6 @@ fn a_rule_that_a_choice_leaves_no_work_is_not_looked_for_with_it() {
     }
 }
 
-/// A rule is declared needless only with a reason, and only if it exists.
 /// What is needless by default may be needed with another choice, and is then looked for.
 #[test]
 fn a_rule_that_a_choice_needs_is_caught_with_it() {
@@ -218,6 +255,7 @@ fn a_rule_that_a_choice_needs_is_caught_with_it() {
     }
 }
 
+/// A rule is declared needless only with a reason, and only if it exists.
 #[test]
 fn needless_rules_exist_and_say_why() {
     for entry in designs::ALL {
