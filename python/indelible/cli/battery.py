@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the designs (all that need a battery)",
     )
     options.add_cores(parser)
-    parser.add_argument("--machine", default=MACHINE, metavar="M", help=f"the machine ({MACHINE})")
+    options.add_machine(parser, MACHINE)
     options.add_settings(parser)
     options.add_common(parser)
 

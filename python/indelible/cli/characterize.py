@@ -37,12 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cores", type=options.whole(1), default=1, metavar="N", help="number of cores (1)"
     )
-    parser.add_argument(
-        "--machine",
-        default=characterize.ON,
-        metavar="M",
-        help=f"the machine ({characterize.ON})",
-    )
+    options.add_machine(parser, characterize.ON)
     parser.add_argument(
         "--txs",
         type=options.whole(1),

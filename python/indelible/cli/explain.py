@@ -39,7 +39,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--diff", metavar="OTHER", help="another machine to show next to it")
     parser.add_argument(
-        "--machine", metavar="M", help=f"the machine of a design's hardware ({MACHINE})"
+        "--machine",
+        type=options.one("machine"),
+        metavar="M",
+        help=f"the machine of a design's hardware ({MACHINE})",
     )
     parser.add_argument(
         "--cores", type=options.whole(1), metavar="N", help="how many of its cores (all)"

@@ -53,9 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help=f"the design that the program runs on ({DESIGN})",
     )
-    parser.add_argument(
-        "--machine", default=CRASH_MACHINE, metavar="M", help=f"the machine ({CRASH_MACHINE})"
-    )
+    options.add_machine(parser, CRASH_MACHINE)
     parser.add_argument(
         "--points",
         type=crash.points,

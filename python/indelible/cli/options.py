@@ -72,15 +72,14 @@ def above_zero(word: str) -> float:
     return value
 
 
-def one(what: str, several: str) -> Callable[[str], str]:
-    """Return a reader of one name; `several` are the words of the command that takes several."""
+def one(what: str, several: str | None = None) -> Callable[[str], str]:
+    """Return a reader of one name; `several` are the words of a command that takes several."""
 
     def read(word: str) -> str:
         is_several = "," in word or word == "all"
         if is_several and not os.path.isfile(word):
-            raise argparse.ArgumentTypeError(
-                f"`{word}` is not one {what}; `indelible {several}{word}` runs several"
-            )
+            instead = "; name one" if several is None else f"; `indelible {several}{word}` runs several"
+            raise argparse.ArgumentTypeError(f"`{word}` is not one {what}{instead}")
         return word
 
     return read
@@ -136,6 +135,19 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def add_machine(
+    parser: argparse.ArgumentParser, default: str, several: str | None = None
+) -> None:
+    """Add `--machine`; `several` are the words of a command that takes several of them."""
+    parser.add_argument(
+        "--machine",
+        type=one("machine", several),
+        default=default,
+        metavar="M",
+        help=f"the machine ({default})",
+    )
+
+
 def add_cell(parser: argparse.ArgumentParser, design: str = "the design") -> None:
     """Add the flags that name one design and one workload; `design` is the help of the first."""
     parser.add_argument("--design", type=one("design", COMPARED), metavar="D", help=design)
@@ -149,13 +161,7 @@ def add_cell(parser: argparse.ArgumentParser, design: str = "the design") -> Non
 
 def add_experiment(parser: argparse.ArgumentParser, machine: str, txs: str) -> None:
     """Add the flags that say what is simulated, except designs, workloads and cores."""
-    parser.add_argument(
-        "--machine",
-        type=one("machine", "sweep --vary machine="),
-        default=machine,
-        metavar="M",
-        help=f"the machine ({machine})",
-    )
+    add_machine(parser, machine, "sweep --vary machine=")
     parser.add_argument("--txs", type=whole(1), metavar="N", help=f"transactions per core ({txs})")
     add_settings(parser)
     add_files(parser)
