@@ -167,6 +167,7 @@ impl Probe {
             Some(Model::Unordered) => Some(false),
             _ => None,
         };
+        let saved = firmware.shape().lines_saved();
         let survives = firmware.shape().every_cache_survives() || model == Some(Model::Visible);
         let durable = match at_fences {
             _ if survives => Durable::Visible,
@@ -180,7 +181,7 @@ impl Probe {
             inspected: Vec::new(),
             oracle,
             stores,
-            versions: at_fences.map(|has_fences| Versions::new(cores, has_fences)),
+            versions: at_fences.map(|has_fences| Versions::new(cores, has_fences, saved)),
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
@@ -221,7 +222,7 @@ impl Probe {
             self.reached.flush_word(core, word);
         }
         if let Some(versions) = &mut self.versions {
-            versions.stored(word, values.0, view);
+            versions.stored(word, values.0, combining, view);
             if combining {
                 versions.flush(core, word.line());
                 self.reached.flush(core, word.line());
@@ -503,10 +504,11 @@ impl Probe {
         }
     }
 
-    /// Whether an image could be wrong: a transaction stored to persistent memory, or the workload
-    /// has invariants of its own.
+    /// Whether an image could be wrong: a transaction stored to persistent memory, or any store did
+    /// and the workload has invariants of its own.
     pub fn has_something_to_check(&self) -> bool {
-        self.oracle.promised_anything() || self.workload.has_invariants()
+        let has_invariants = self.workload.has_invariants();
+        self.oracle.promised_anything() || has_invariants && self.oracle.was_stored_to()
     }
 
     fn check(&mut self, at: Cycle, again: Option<Again>, image: &Image<'_>) {

@@ -284,6 +284,12 @@ impl Oracle {
         self.stores > 0
     }
 
+    /// Whether anything was stored to, in a transaction or outside: otherwise every image is as the
+    /// data were before.
+    pub fn was_stored_to(&self) -> bool {
+        self.promised_anything() || !self.unpromised.is_empty()
+    }
+
     /// How many transactions of each core were acknowledged and announced.
     pub fn promises(&self) -> Vec<Promises> {
         self.promises.iter().map(|(_, of)| *of).collect()

@@ -1,7 +1,7 @@
 //! What a design and its recovery may know of the machine.
 
 use crate::config::Config;
-use crate::units::{CoreId, Line};
+use crate::units::{CoreId, LINE_BYTES, Line};
 
 /// What a design and its recovery may know of the machine.
 #[derive(Clone, Debug)]
@@ -93,6 +93,11 @@ impl Shape {
     pub fn every_cache_survives(&self) -> bool {
         let is_enough = self.config.controller.flush_bytes >= self.config.cache_bytes(self.cores);
         is_enough && self.caches_survive()
+    }
+
+    /// How many lines of the caches are saved when the power fails.
+    pub fn lines_saved(&self) -> u64 {
+        if self.caches_survive() { self.config.controller.flush_bytes / LINE_BYTES } else { 0 }
     }
 
     /// Where a core's log begins.

@@ -85,3 +85,26 @@ fn an_older_store_of_another_thread_does_not_come_back() {
         }
     }
 }
+
+/// What is stored to second may be there alone, unless there is energy for the other line, too: one
+/// line is enough if that is the first in memory.
+#[test]
+fn what_the_machine_has_energy_to_save_is_in_every_image() {
+    let is_alone = |bytes: u32, [first, second]: [u32; 2]| {
+        let verify = format!(
+            r#"
+            word() {{ od -An -v -tu8 -j "$2" -N 8 "$1" | tr -d ' '; }}
+            case "$(word "$1" {first}) $(word "$1" {second})" in
+                "0 0"|"1 0"|"1 1") ;;
+                *) echo alone; exit 1 ;;
+            esac"#
+        );
+        let stores = [first, second].map(|place| format!("store {:#x} 1\n", 0x10000 + place));
+        let trace = format!("region 0x10000 4096\nmeasured\n{}work 50", stores.concat());
+        let energy = format!("controller.domain=gpf controller.flush_bytes={bytes}B");
+        let found = Bench::new(&verify).texts(&format!("undo@x86 replay {energy}"), &trace);
+        found.first().is_some_and(|text| text.contains("alone"))
+    };
+    let found = [0, 64, 128].map(|bytes| [[0, 64], [64, 0]].map(|at| is_alone(bytes, at)));
+    assert_eq!(found, [[true, true], [false, true], [false, false]]);
+}

@@ -48,6 +48,45 @@ fn a_script_without_a_marker_runs_for_several_passes() {
     }
 }
 
+/// A transaction that SQL rolls back is an aborted one, one that only reads a committed one without
+/// stores, on designs that keep what an abort needs and on those that revoke by themselves.
+#[test]
+fn what_sql_rolls_back_is_aborted() {
+    let filled = "CREATE TABLE t(a PRIMARY KEY); INSERT INTO t VALUES(1);\n-- measured\n";
+    let [update, rolled_back, read] = [
+        "UPDATE t SET a = a + 1;",
+        "BEGIN; UPDATE t SET a = a + 1; ROLLBACK;",
+        "BEGIN; SELECT a FROM t; COMMIT;",
+    ];
+    for design in ["native", "undo@x86", "redo@hops", "silo", "lad", "ssp", "loc-wal"] {
+        let run = |statements: &str| {
+            let line = format!("{design} sqlite cores=1 txs=30 warmup=0");
+            answer(&line, &format!("{filled}{statements}"), lab::run)
+        };
+        let lines = |answer: &Value| answer["write_set"]["lines_max"].clone();
+        let (some, none) = (run(&format!("{update}{rolled_back}{read}")), run(rolled_back));
+        assert_eq!([&some["txs"], &some["aborted"]], [30, 10], "{design}");
+        assert_eq!([&none["txs"], &none["aborted"]], [30, 30], "{design}");
+        assert!(none["throughput_tx_per_s"] == 0.0, "{design}: {none}");
+        assert_ne!(lines(&some), lines(&none), "{design}");
+    }
+}
+
+/// A database that nobody stored to is sound whatever the design does.
+#[test]
+fn a_script_that_stores_nothing_proves_nothing() {
+    let filled = "CREATE TABLE t(a PRIMARY KEY); INSERT INTO t VALUES(1);\n-- measured\n";
+    for (statements, checked) in [
+        ("SELECT a FROM t;", false),
+        ("BEGIN; UPDATE t SET a = a + 1; ROLLBACK;", false),
+        ("UPDATE t SET a = a + 1;", true),
+    ] {
+        let line = "silo sqlite cores=1 txs=5 points=20";
+        let found = answer(line, &format!("{filled}{statements}"), lab::crash);
+        assert_eq!((&found["checked"], &found["violations"]), (&json!(checked), &json!([])));
+    }
+}
+
 /// Some of these designs log words, some whole lines; `kiln` and `ssp` log neither.
 #[test]
 fn a_power_failure_leaves_an_empty_database_or_a_whole_one() {

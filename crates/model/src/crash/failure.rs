@@ -8,7 +8,7 @@ use crate::design::{Below, Design, Gasp};
 use crate::device::Write;
 use crate::image::{Image, PowerLoss, apply_masked};
 use crate::oracle::Early;
-use crate::units::{Cycle, LINE_BYTES, Line, LineMap, mix, spread};
+use crate::units::{Cycle, Line, LineMap, mix, spread};
 
 use super::Saved;
 use super::choices::Choices;
@@ -154,7 +154,7 @@ fn save_caches<D: Design>(design: &D, below: &Below<D::Event>, image: &mut Image
     lines.sort_unstable();
     lines.dedup();
     if !below.shape.every_cache_survives() {
-        lines.truncate((below.shape.config.controller.flush_bytes / LINE_BYTES) as usize);
+        lines.truncate(below.shape.lines_saved() as usize);
     }
     for write in under_way {
         if lines.binary_search(&write.line).is_ok() {

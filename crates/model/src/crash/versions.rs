@@ -24,6 +24,9 @@ pub struct Versions {
     cores: PerCore<Flushed>,
     /// Whether fences do anything.
     has_fences: bool,
+    /// How many lines of the caches the machine saves when the power fails, those with the lowest
+    /// addresses first.
+    saved: u64,
 }
 
 /// A line's versions.
@@ -34,6 +37,9 @@ struct History {
     open: VecDeque<(u64, LineData)>,
     /// The number of the next version.
     next: u64,
+    /// Whether a store past the caches made the newest version, which may be in a write-combining
+    /// buffer: nobody saves those.
+    is_combined: bool,
 }
 
 /// What a core's next fence makes durable: lines, each with the number before which its versions
@@ -63,25 +69,27 @@ impl History {
 }
 
 impl Versions {
-    /// The record of a machine with `cores` cores, whose fences do something if `has_fences`.
-    pub fn new(cores: u8, has_fences: bool) -> Versions {
+    /// The record of a machine with `cores` cores, whose fences do something if `has_fences`, and
+    /// which saves this many lines of its caches when the power fails.
+    pub fn new(cores: u8, has_fences: bool, saved: u64) -> Versions {
         let cores = PerCore::new(cores, |_| Flushed::default());
-        Versions { lines: BTreeMap::new(), cores, has_fences }
+        Versions { lines: BTreeMap::new(), cores, has_fences, saved }
     }
 
     /// Notes a store that took effect in a word that held `old`; the word's line is now as in
-    /// `view`.
-    pub fn stored(&mut self, word: Word, old: u64, view: &View) {
+    /// `view`. With `combining` it is in a write-combining buffer.
+    pub fn stored(&mut self, word: Word, old: u64, combining: bool, view: &View) {
         let line = word.line();
         let now = *view.line(line);
         debug_assert!(word_of(&now, word) == view.word(word), "the line is that of the word");
         let history = self.lines.entry(line).or_insert_with(|| {
             let mut settled = now;
             put_word(&mut settled, word, old);
-            History { settled, open: VecDeque::new(), next: 0 }
+            History { settled, open: VecDeque::new(), next: 0, is_combined: false }
         });
         history.open.push_back((history.next, now));
         history.next += 1;
+        history.is_combined = combining;
         if history.open.len().is_multiple_of(KEPT) {
             let flushed = self.cores.iter().flat_map(|(_, core)| &core.lines);
             let awaited = flushed.filter(|(other, _)| *other == line).map(|(_, until)| until - 1);
@@ -128,9 +136,21 @@ impl Versions {
         true
     }
 
+    /// The lines of which memory may hold any version. Of all lines that may be in the caches the
+    /// machine saves the first few: any other one is saved, too, unless so many before it are.
+    fn loose(&self) -> impl Iterator<Item = (Line, &History)> {
+        let open = self.lines.iter().filter(|(_, history)| !history.open.is_empty());
+        let mut before = 0;
+        let loose = open.filter(move |(_, history)| {
+            before += u64::from(!history.is_combined);
+            history.is_combined || before > self.saved
+        });
+        loose.map(|(line, history)| (*line, history))
+    }
+
     /// How many images there could be.
     fn combinations(&self) -> u64 {
-        self.lines.values().fold(1, |all: u64, line| all.saturating_mul(line.ways()))
+        self.loose().fold(1, |all: u64, (_, history)| all.saturating_mul(history.ways()))
     }
 
     /// Whether there could be more images than are made.
@@ -139,19 +159,19 @@ impl Versions {
     }
 
     /// Makes one of the images that there could be, by its number from 1 on, and returns whether
-    /// there is one of that number. If there are few combinations of versions, each has a number.
-    /// Otherwise the images hold everything, nothing, everything but one line, nothing but one
-    /// line, and what chance gives.
+    /// there is one of that number; the image has what the machine saves already. If there are few
+    /// combinations of versions, each has a number. Otherwise the images hold everything, nothing,
+    /// everything but one line, nothing but one line, and what chance gives.
     pub fn lay(&self, number: u64, seed: u64, image: &mut Image<'_>) -> bool {
-        let open: Vec<_> = self.lines.iter().filter(|(_, line)| !line.open.is_empty()).collect();
+        let loose: Vec<_> = self.loose().collect();
         let all = self.combinations();
-        if open.is_empty() || number > all.min(IMAGES) {
+        if loose.is_empty() || number > all.min(IMAGES) {
             return false;
         }
         let drawn = |index: u64, below: u64| mix(seed ^ mix(number ^ index << 32)) % below;
-        let alone = drawn(u64::from(u32::MAX), open.len() as u64);
+        let alone = drawn(u64::from(u32::MAX), loose.len() as u64);
         let mut rest = number - 1;
-        for (index, (line, history)) in (0..).zip(open) {
+        for (index, (line, history)) in (0..).zip(loose) {
             let (ways, is_alone) = (history.ways(), index == alone);
             let newest = ways - 1;
             let way = if all <= IMAGES {
@@ -171,7 +191,7 @@ impl Versions {
             };
             let older = (way as usize).checked_sub(1).and_then(|way| history.open.get(way));
             let data = older.map_or(&history.settled, |(_, version)| version);
-            image.set_line(*line, data, u64::MAX).expect("the power is on");
+            image.set_line(line, data, u64::MAX).expect("the power is on");
         }
         true
     }
@@ -194,7 +214,7 @@ mod tests {
 
     fn store(versions: &mut Versions, view: &mut View, word: Word, value: u64) {
         let old = view.set_word(word, value);
-        versions.stored(word, old, view);
+        versions.stored(word, old, false, view);
     }
 
     fn flush(how: Flush) -> FenceKind {
@@ -214,7 +234,7 @@ mod tests {
     #[test]
     fn behind_a_fence_what_was_flushed_is_there_or_something_newer() {
         let durable = |has_fences, asked: &[(CoreId, FenceKind)]| {
-            let (mut versions, mut view) = (Versions::new(2, has_fences), view());
+            let (mut versions, mut view) = (Versions::new(2, has_fences, 0), view());
             let ask = |versions: &mut Versions, &(core, kind): &(CoreId, FenceKind)| {
                 versions.fence(core, kind);
                 versions.fenced(core);
@@ -245,7 +265,7 @@ mod tests {
 
     #[test]
     fn of_few_lines_each_may_hold_any_of_its_versions() {
-        let (mut versions, mut view) = (Versions::new(1, true), view());
+        let (mut versions, mut view) = (Versions::new(1, true, 0), view());
         for (word, value) in [(W[0], 1), (W[1], 1), (W[0], 2), (W[1], 2)] {
             store(&mut versions, &mut view, word, value);
         }
@@ -255,9 +275,31 @@ mod tests {
         assert!(held.eq(all.iter().copied()), "{all:?}");
     }
 
+    /// With energy for one line of the caches the first is there, and with energy for all of them
+    /// every one, but for what is in write-combining buffers.
+    #[test]
+    fn what_the_machine_has_energy_for_is_there() {
+        let held = |saved, combined: Option<usize>| {
+            let (mut versions, mut view) = (Versions::new(1, true, saved), view());
+            for (place, word) in W.into_iter().enumerate() {
+                let old = view.set_word(word, 1);
+                versions.stored(word, old, combined == Some(place), &view);
+            }
+            let mut images = images(&versions);
+            images.sort_unstable();
+            images
+        };
+        // An image begins with what is saved, which the durable bytes of this test have not.
+        assert_eq!(held(1, None), [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1]]);
+        assert_eq!(held(2, None), [[0, 0, 0], [0, 0, 1]]);
+        assert!(held(3, None).is_empty());
+        assert_eq!(held(2, Some(0)), [[0, 0, 0], [1, 0, 0]]);
+        assert_eq!(held(1, Some(0)), [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]);
+    }
+
     #[test]
     fn of_many_versions_the_newest_and_the_one_that_a_fence_waits_for_stay() {
-        let (mut versions, mut view) = (Versions::new(1, true), view());
+        let (mut versions, mut view) = (Versions::new(1, true, 0), view());
         for value in 1..=KEPT as u64 {
             store(&mut versions, &mut view, W[0], value);
             if value == 10 {
@@ -277,7 +319,7 @@ mod tests {
     /// but one and with one line alone are among them.
     #[test]
     fn of_many_lines_one_may_be_missing_or_alone() {
-        let (mut versions, mut view) = (Versions::new(1, true), view());
+        let (mut versions, mut view) = (Versions::new(1, true, 0), view());
         for value in 1..=3 {
             W.iter().for_each(|&word| store(&mut versions, &mut view, word, value));
         }

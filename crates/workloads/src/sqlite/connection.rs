@@ -167,12 +167,12 @@ impl Connection {
     }
 
     /// Gives SQL random numbers of this connection's own, since those of SQLite are shared by all
-    /// threads.
+    /// threads, and asks to be told of steps and rollbacks.
     fn install_callbacks(&self) -> Result<(), String> {
         self.make(c"random", 0, random)?;
         self.make(c"randomblob", 1, randomblob)?;
         let steps = vfs::STEPS_BETWEEN_CALLS as c_int;
-        // SAFETY: The callback's argument lives as long as the connection.
+        // SAFETY: The argument of both callbacks lives as long as the connection.
         unsafe {
             ffi::sqlite3_progress_handler(
                 self.database,
@@ -180,6 +180,7 @@ impl Connection {
                 vfs::PROGRESS,
                 self.for_callbacks(),
             );
+            ffi::sqlite3_rollback_hook(self.database, vfs::ROLLED_BACK, self.for_callbacks());
         }
         Ok(())
     }
@@ -227,6 +228,11 @@ impl Connection {
     #[cfg(test)]
     pub(super) fn reseed(&self, random: Random) {
         self.shared.random.replace(random);
+    }
+
+    /// Whether a transaction was rolled back since this was last asked.
+    pub(super) fn take_rolled_back(&self) -> bool {
+        self.shared.rolled_back.take()
     }
 
     /// Whether no transaction is open.

@@ -12,7 +12,8 @@
 //!
 //! SQLite reads while a statement runs, and writes when it commits. So a design's transaction
 //! begins with the commit and holds nothing but stores. A transaction that changes nothing (one of
-//! `SELECT` alone, say) counts as an empty transaction of the design.
+//! `SELECT` alone, say) counts as an empty transaction of the design, and one that SQL rolls back
+//! as an empty one that is aborted.
 //!
 //! The setting is SQLite's default (`journal_mode=DELETE`, `synchronous=FULL`,
 //! `locking_mode=NORMAL`, pages of 4096 bytes) but for `cache_spill=OFF`: a page that is written
@@ -161,7 +162,8 @@ pub struct Sqlite {
 impl Declared for Sqlite {
     const ABOUT: About = About {
         name: "sqlite",
-        summary: "a real SQLite on a database in persistent memory; a commit is a transaction",
+        summary: "a real SQLite on a database in persistent memory; SQL's transactions are the \
+                  design's",
         source: "SQLite 3 with batch-atomic writes; LOC (ICCD'14) has SQLite as macro-benchmark",
         file: file!(),
         shared: false,

@@ -241,10 +241,15 @@ impl Program for Runner {
         }
         let batches_before = self.connection.file().batches;
         let connection = Rc::clone(&self.connection);
+        connection.take_rolled_back();
         let result = connection.with_pm(pm, || self.run_transaction());
         self.reason(result)?;
         let batches = self.connection.file().batches - batches_before;
         match batches {
+            0 if connection.take_rolled_back() => {
+                pm.begin_abortable()?;
+                pm.abort();
+            }
             0 => pm.tx(|_| Ok(()))?,
             1 => {}
             _ => {

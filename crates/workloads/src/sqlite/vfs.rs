@@ -49,6 +49,8 @@ pub(super) struct Shared {
     /// Whether SQL has asked for something that does not follow from its arguments: random numbers,
     /// or the connection's past.
     pub(super) asked_beyond: Cell<bool>,
+    /// Whether a transaction of SQL was rolled back since this was last cleared.
+    pub(super) rolled_back: Cell<bool>,
     /// Instructions between the operations on the file.
     pub(super) costs: Costs,
     /// Steps of the running statement whose instructions were executed already.
@@ -65,6 +67,7 @@ impl Shared {
             file: RefCell::new(file),
             random: RefCell::new(random),
             asked_beyond: Cell::new(false),
+            rolled_back: Cell::new(false),
             costs,
             steps_charged: Cell::new(0),
             pm: Cell::new(ptr::null_mut()),
@@ -538,6 +541,18 @@ unsafe extern "C-unwind" fn device_characteristics(file: *mut ffi::sqlite3_file)
         None => ffi::SQLITE_IOCAP_BATCH_ATOMIC | ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE,
         Some(_) => 0,
     }
+}
+
+/// The hook of rollbacks; its argument is the [`Shared`] of the connection.
+pub(super) const ROLLED_BACK: Option<unsafe extern "C" fn(*mut c_void)> = Some(rolled_back);
+
+/// Called by SQLite when it has rolled a transaction back.
+///
+/// # Safety
+/// `shared` points to the [`Shared`] of the connection that runs.
+unsafe extern "C" fn rolled_back(shared: *mut c_void) {
+    // SAFETY: The caller keeps the rule above.
+    unsafe { &*shared.cast::<Shared>() }.rolled_back.set(true);
 }
 
 /// The progress handler; its argument is the [`Shared`] of the connection.
