@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from indelible.settings import Pairs
 
 
-#: The flags of designs and orders, with commas between them, and those of settings.
+#: The flags of designs and orders, with commas between them, those of settings, and the one of
+#: fields and sections, with commas between them, too.
 DESIGNS = ("--design", "--designs", "--normalize", "--order")
 FIELDS = ("--set", "--vary")
+SECTIONS = "--fields"
 
 
 class InPython(str):
@@ -90,11 +92,16 @@ def _with_files(words: Sequence[str], files: Mapping[str, str | None]) -> list[s
     """Return the words of a command line with files in place of classes, also in settings."""
     sections = {called(name): called(file) for name, file in files.items() if file is not None}
 
+    def field(word: str) -> str:
+        section, dot, rest = word.partition(".")
+        return sections.get(section, section) + dot + rest
+
     def word(flag: str, word: str) -> str:
         if flag in DESIGNS:
             return ",".join(files.get(name) or name for name in word.split(","))
-        section, dot, field = word.partition(".")
-        return sections.get(section, section) + dot + field if flag in FIELDS else word
+        if flag == SECTIONS:
+            return ",".join(map(field, word.split(",")))
+        return field(word) if flag in FIELDS else word
 
     return [word(*pair) for pair in pairwise(["", *words])]
 

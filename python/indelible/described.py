@@ -132,12 +132,17 @@ def _require_spelling(name: str, what: str, word: str, likely: Sequence[str]) ->
 
 
 def _require_hooks(design: type[Design], name: str) -> None:
-    """Refuse misspelt hooks, which the simulator would silently never call."""
-    own = {word for word in dir(design) if not word.startswith("_")} - set(dir(Design))
-    missing = [hook for hook in (*HOOKS, "hardware") if not _changes(design, hook)]
-    for word in sorted(own):
-        if callable(getattr(design, word)):
-            _require_spelling(name, "hook", word, missing)
+    """Refuse misspelt hooks, which the simulator would silently never call.
+
+    A method may have a similar name if its class also has the hook, or inherits the method.
+    """
+    known = set(dir(Design))
+    for base in (base for base in reversed(design.__mro__) if base not in Design.__mro__):
+        missing = [hook for hook in (*HOOKS, "hardware") if hook not in vars(base)]
+        for word in sorted({*vars(base)} - known):
+            if not word.startswith("_") and callable(getattr(base, word)):
+                _require_spelling(name, "hook", word, missing)
+        known |= {*vars(base)}
     for hook in HOOKS:
         own = getattr(design, hook)
         if hook != "could_be_durable" and inspect.isgeneratorfunction(own):

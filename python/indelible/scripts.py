@@ -451,6 +451,8 @@ def placed(error: BaseException, name: str, hook: str = "") -> str:
     package = os.path.dirname(__file__)
     stack = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in stack if not frame.filename.startswith((package, "<frozen"))]
+    # The `__init__` of a dataclass is a text that is in no file, as what `python -c` runs.
+    frames = [frame for frame in frames if frame.filename != "<string>"] or frames
     # The script's own line says more than a line of a library that it calls.
     own = _own(frames, name) or frames
     if not own:

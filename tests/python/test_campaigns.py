@@ -58,6 +58,23 @@ def test_the_verdict_is_of_what_was_found_and_tried(changes: dict[str, Any], ver
     assert f" violations {verdict}" in said(**changes)
 
 
+@pytest.mark.parametrize(
+    ("marks", "told"),
+    [
+        ([], "kept in images/a, images/b"),
+        ([""], "kept in images/a, images/b"),
+        (["3"], "kept in images/a, images/b (with INDELIBLE_MARK=3)"),
+        (
+            ["", "of two", "3"],
+            "kept in images/a, images/b (with INDELIBLE_MARK_1='of two' INDELIBLE_MARK_2=3)",
+        ),
+    ],
+)
+def test_a_kept_image_is_told_of_with_what_the_checker_heard(marks: list[str], told: str) -> None:
+    kept = FOUND | {"files": ["images/a", "images/b"], "marks": marks}
+    assert f" {told} " in said(violations=[kept])
+
+
 def test_power_cuts_are_of_all_crash_points_unless_the_run_was_stopped() -> None:
     assert "power cuts 400 of 12,000 and 3,400 more during recovery" in said()
     # Behind a violation of its own life a run passes no further crash points.

@@ -74,6 +74,17 @@ def test_the_one_design_of_a_module_is_named_by_its_file(
     assert "repeat      indelible run --design ./one_design.py " in str(run)
 
 
+def test_fields_that_are_asked_for_are_those_of_the_file() -> None:
+    mine = of_module(DESIGN.format(name="Mine")).Mine
+    fields = ["Mine.records", "controller.wpq"]
+    causes = indelible.why([mine], ["queue"], "tiny", txs=20, fields=fields, crash=False)
+    assert " --fields one_design.records,controller.wpq " in causes.command
+    fields = ["Mine", "design"]
+    causes = indelible.why([mine], ["queue"], "tiny", txs=20, fields=fields, crash=False)
+    assert " --fields one_design,design " in causes.command
+    assert main(shlex.split(causes.command)[1:]) == 0
+
+
 def test_a_log_stays_on_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = DESIGN.format(name="Hardware").replace('durability = "synchronous"', 'model = "fenced"')
     hardware = of_module(text).Hardware

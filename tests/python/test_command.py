@@ -472,7 +472,8 @@ def test_a_bug_is_reported_and_not_shown(
     monkeypatch.setattr(fake, "run", lambda *_: fake.fail("the queue holds 65 (wpq.rs:7)"))
     code, shown, complaints = command(*RUN)
     assert (code, shown) == (3, "")
-    assert "internal error: please report this: the queue holds 65 (wpq.rs:7)" in complaints
+    assert "internal error: the queue holds 65 (wpq.rs:7)\n" in complaints
+    assert "\nplease report this; of a design or workload that you are writing" in complaints
     assert "repeat with: indelible run --design silo --workload btree" in complaints
     assert "Traceback" not in complaints
     monkeypatch.setenv("INDELIBLE_DEBUG", "1")

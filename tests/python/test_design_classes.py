@@ -13,10 +13,10 @@ import pytest
 import indelible
 from conftest import needs_core, refused
 from indelible import described
-from indelible.design import Design, Param
+from indelible.design import Design, Param, Structure
 
 if TYPE_CHECKING:
-    from indelible.design import Below, Store, Tx
+    from indelible.design import Below, Setup, Store, Tx
 
 pytestmark = needs_core
 
@@ -86,6 +86,47 @@ def test_a_misspelt_attribute_is_none_of_the_class_that_it_is_derived_from() -> 
         durability = "synchronous"
 
     assert "did you mean `durability`?" in refused(lambda: run_of(Derived))
+
+
+def test_a_misspelt_hook_is_none_of_the_class_that_it_is_derived_from() -> None:
+    class Later(late(1)):  # type: ignore[misc]
+        def comit(self, tx: Tx, below: Below) -> int:
+            return tx.at
+
+        def stored(self) -> bool:
+            return False
+
+    assert "Later: there is no hook `comit`; did you mean `commit`?" in refused(
+        lambda: run_of(Later)
+    )
+
+    class Helped(late(1)):  # type: ignore[misc]
+        def commit(self, tx: Tx, below: Below) -> int:
+            return tx.at + self.commits()
+
+        def commits(self) -> int:
+            return 100
+
+    class Derived(Helped):
+        """What it inherits may be called so; it need not have the hook beside it."""
+
+        def commits(self) -> int:
+            return 1000
+
+    assert run_of(late(1)).cycles < run_of(Helped).cycles < run_of(Derived).cycles
+
+
+def test_a_mistake_in_a_structure_is_one_of_the_hook_that_made_it() -> None:
+    class Odd(Design):
+        durability = "none"
+
+        @classmethod
+        def hardware(cls, setup: Setup) -> list[Structure]:
+            return [Structure("a", 1, kept_by="luck")]
+
+    said = refused(lambda: indelible.battery([Odd]))
+    assert f"{__file__}:" in said
+    assert ": in hardware: ValueError: `kept_by` of `a` must be one of nothing" in said
 
 
 def test_each_thread_runs_its_own_class_of_a_name() -> None:

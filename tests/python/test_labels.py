@@ -71,7 +71,7 @@ def test_batteries_and_litmus_tests_call_a_file_by_its_name(
     indelible.new("order", "ours")
     found = indelible.battery(["./mine.py", "silo"])
     assert found["without"] == ["./mine.py"]
-    assert str(found).endswith("no battery: mine")
+    assert "\nno battery: mine\nsaved by ADR's own energy: silo " in str(found)
     tests = indelible.litmus(orders=["./ours.py", "x86"], random=2, mutants=True)
     told = str(tests)
     shown = told[: told.index("see one")]

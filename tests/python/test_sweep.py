@@ -56,6 +56,17 @@ def test_a_point_that_says_nothing_to_a_design_is_run_once(
     ]
 
 
+def test_a_file_names_the_workload_that_reads_it(
+    command: Command, fake: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "a.sql").write_text("SELECT 1;")
+    asked = ["sweep", "--designs", "silo", *ENTRIES, "--no-crash"]
+    assert command(*asked, "--sql", str(tmp_path / "a.sql"))[0] == 0
+    assert {spec["workload"] for kind, spec in fake.asked if kind == "run"} == {"sqlite"}
+    code, _, said = command(*asked)
+    assert (code, "needs --workloads" in said) == (2, True)
+
+
 def test_who_passes_whom_and_where(command: Command) -> None:
     answer = json.loads(command(*SWEEP, *ENTRIES, "--no-crash", "--json")[1])
     # Canned: silo is 0.95 and a two-hundredth for each entry, leaky is 0.99.

@@ -219,6 +219,7 @@ fn violation((cuts, violation): (&[Cut], &Violation)) -> Value {
         "nested_order": violation.nested_order,
         "address": violation.word.map(|word| format!("{:#x}", word.address())),
         "files": violation.files,
+        "marks": violation.marks,
         "history": violation.history,
         "there": violation.account.as_ref().map(|account| listed(&account.there)),
         "missing": violation.account.as_ref().map(|account| listed(&account.missing)),

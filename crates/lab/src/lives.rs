@@ -107,19 +107,19 @@ fn ends_badly(failure: &Failure, resolved: &Resolved, life: &Life<'_>) -> Option
 
 /// A violation that no power failure of its life showed.
 pub fn violation(text: String) -> Violation {
-    let (at, files, history) = (Cycle(0), Vec::new(), Vec::new());
     Violation {
         point: 0,
         order: 0,
         early: Vec::new(),
-        at,
+        at: Cycle(0),
         nested: None,
         nested_order: 0,
         text,
-        files,
+        files: Vec::new(),
+        marks: Vec::new(),
         account: None,
         word: None,
-        history,
+        history: Vec::new(),
     }
 }
 

@@ -91,7 +91,13 @@ impl<E: Copy> Agenda<E> {
     /// Enters an event.
     #[inline]
     pub fn enter(&mut self, at: Cycle, event: E) {
-        assert!(at >= self.now, "an event is not due before one that has happened");
+        let now = self.now;
+        assert!(
+            at >= now,
+            "an event is entered for cycle {}, and one of cycle {} has happened",
+            at.0,
+            now.0
+        );
         if at.since(self.now) >= SPAN {
             return self.enter_later(at, event);
         }

@@ -154,13 +154,15 @@ pub struct Refusal {
     pub text: String,
     /// The files in which the image is kept, if the user wants that.
     pub files: Vec<String>,
+    /// What each thread had said last; nothing if no program was asked.
+    pub marks: Vec<String>,
     /// Which of the program's stores the image has, if that is known.
     pub account: Option<Box<Account>>,
 }
 
 impl From<String> for Refusal {
     fn from(text: String) -> Refusal {
-        Refusal { text, files: Vec::new(), account: None }
+        Refusal { text, files: Vec::new(), marks: Vec::new(), account: None }
     }
 }
 

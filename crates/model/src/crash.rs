@@ -554,7 +554,7 @@ impl Probe {
         if self.is_done() {
             return;
         }
-        let Refusal { text, files, account } = why.into();
+        let Refusal { text, files, marks, account } = why.into();
         let history = word.map(|word| match &self.stores {
             Some(stores) => stores.order.history(word),
             None => self.oracle.history(word),
@@ -569,6 +569,7 @@ impl Probe {
             nested_order: again.map_or(0, |again| again.order),
             text,
             files,
+            marks,
             account,
             word,
             history,

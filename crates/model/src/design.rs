@@ -109,7 +109,8 @@ pub trait Design: Sized + 'static {
     }
 
     /// A store to persistent memory has taken effect in the caches; the answer is when it may leave
-    /// the store queue.
+    /// the store queue. What others can see of the core waits with it: no later store, fence or
+    /// commit of the core reaches a hook before then.
     fn store(&mut self, store: &Store, _below: &mut Below<Self::Event>) -> Progress {
         Progress::Done(store.at)
     }

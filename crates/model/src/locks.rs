@@ -41,7 +41,11 @@ impl Locks {
     /// now, if one waited.
     pub fn release(&mut self, core: CoreId, lock: LockId, at: Cycle) -> Option<CoreId> {
         let lock = &mut self.locks[lock.0 as usize];
-        assert_eq!(lock.holder, Some(core), "a program gives back a lock that it has");
+        assert!(
+            lock.holder == Some(core),
+            "{core} gives back a lock that it does not have: a program does so only for what it \
+             took, and a design wakes a core once for each WAIT"
+        );
         lock.free_since = at;
         lock.holder = lock.waiting.pop_front();
         lock.holder

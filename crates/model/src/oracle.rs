@@ -72,6 +72,8 @@ pub struct Violation {
     pub text: String,
     /// The files in which the image is kept, if the user's checker keeps it.
     pub files: Vec<String>,
+    /// What each thread had said last, if the user's checker was asked.
+    pub marks: Vec<String>,
     /// Which of the program's stores the image has, if the user's checker was shown it.
     pub account: Option<Box<Account>>,
     /// The word that is wrong, if it is one.

@@ -102,7 +102,8 @@ def _bug(error: Exception, argv: Sequence[str]) -> str:
 
     kind = "" if isinstance(error, InternalError) else f"{type(error).__name__}: "
     return (
-        f"internal error: please report this: {kind}{error}\n"
+        f"internal error: {kind}{error}\n"
+        "please report this; of a design or workload that you are writing in Rust it is a mistake\n"
         f"command: {shlex.join(['indelible', *argv])}\n"
         f"{DEBUG}=1 in the environment shows where it happened"
     )

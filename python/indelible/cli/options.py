@@ -16,6 +16,7 @@ from indelible import files
 from indelible.arguments import WHOLE_MAX, span
 from indelible.cli import INTERRUPTED, letters
 from indelible.errors import InputError
+from indelible.experiment import SCRIPT_FLAGS
 from indelible.metrics import METRICS
 from indelible.pool import Interrupted
 from indelible.verbs import SEEDS_MAX
@@ -34,6 +35,9 @@ Shown = TypeVar("Shown", bound=Printed)
 
 #: The words of a command before the designs that it compares.
 COMPARED = "compare --designs "
+
+#: The help of `--workloads` where there are none without it.
+WORKLOADS = "the workloads; implied by --sql, --ycsb or --replay"
 
 #: More digits than the largest valid number has, even with a `_` here and there.
 DIGITS_MAX = 30
@@ -307,6 +311,14 @@ def require(args: argparse.Namespace, *flags: str) -> None:
                 f"`indelible {args.command}` needs --{flag};"
                 f" `indelible list {flag.removesuffix('s')}s` lists them"
             )
+
+
+def require_workloads(args: argparse.Namespace) -> None:
+    """Have files name the workloads that read them, and refuse a command without any."""
+    if args.workloads is None:
+        files = {workload: flag.removeprefix("--") for workload, flag in SCRIPT_FLAGS.items()}
+        args.workloads = [name for name, file in files.items() if getattr(args, file)] or None
+    require(args, "workloads")
 
 
 def require_cell(args: argparse.Namespace) -> None:

@@ -58,7 +58,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sweep`."""
     parser.add_argument("--designs", type=options.names, metavar="A,B", help="the designs")
-    parser.add_argument("--workloads", type=options.names, metavar="X,Y", help="the workloads")
+    parser.add_argument("--workloads", type=options.names, metavar="X,Y", help=options.WORKLOADS)
     parser.add_argument(
         "--vary",
         type=options.setting,
@@ -89,7 +89,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `sweep`."""
-    options.require(args, "designs", "workloads")
+    options.require(args, "designs")
+    options.require_workloads(args)
     vary = options.varied(args)
     for field, usual in (("seed", SEED), (MACHINE_FIELD, MACHINE)):
         if getattr(args, field) is None:

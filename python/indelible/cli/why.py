@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="two designs, the second relative to the first, or one alone",
     )
-    parser.add_argument("--workloads", type=options.names, metavar="X,Y", help="the workloads")
+    parser.add_argument("--workloads", type=options.names, metavar="X,Y", help=options.WORKLOADS)
     options.add_cores(parser)
     options.add_metric(parser)
     parser.add_argument(
@@ -84,7 +84,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def call(args: argparse.Namespace) -> int:
     """Answer `why`."""
-    options.require(args, "designs", "workloads")
+    options.require(args, "designs")
+    options.require_workloads(args)
     metric_named(args.metric)
     outputs.check(args)
 

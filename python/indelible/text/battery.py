@@ -16,9 +16,10 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
     where = _where(answer)
     label = labels([*(row["design"] for row in answer["rows"]), *answer["without"]])
     without = ", ".join(label[design] for design in answer["without"])
+    by_adr = _by_adr(answer, label, width)
     if not answer["rows"]:
         told = f"{where}: no battery is needed for {without}"
-        return textwrap.fill(told, width, break_on_hyphens=False)
+        return "\n".join([textwrap.fill(told, width, break_on_hyphens=False), *by_adr])
     numbers = ("energy_uj", "supercap_mm3", "supercap_mm2", "li_mm3", "li_mm2")
     rows = [
         [label[row["design"]], source, _significant(of["flush_kb"], 5)]
@@ -44,7 +45,24 @@ def battery(answer: Mapping[str, Any], width: int) -> str:
     if without:
         told = f"no battery: {without}"
         blocks[-1] += "\n" + textwrap.fill(told, width, break_on_hyphens=False)
+    blocks[-1] += "".join(f"\n{line}" for line in by_adr)
     return "\n\n".join(blocks)
+
+
+def _by_adr(answer: Mapping[str, Any], label: Mapping[str, str], width: int) -> list[str]:
+    """Return what designs have ADR save of their own, without a battery; nothing if none does."""
+    batteries = {row["design"]: row for row in answer["rows"]}
+    told = []
+    for saved in answer["saved"]:
+        of = batteries.get(saved["design"], {"flush_kb": 0.0, "energy_uj": 0.0})
+        size, energy = saved["bytes"] / 1024 - of["flush_kb"], saved["energy_uj"] - of["energy_uj"]
+        if size > 0:
+            name = label[saved["design"]]
+            told.append(f"{name} {_significant(size, 5)} KB ({_significant(energy, 4)} uJ)")
+    if not told:
+        return []
+    line = f"saved by ADR's own energy: {', '.join(told)}"
+    return [textwrap.fill(line, width, break_on_hyphens=False)]
 
 
 def _where(answer: Mapping[str, Any]) -> str:

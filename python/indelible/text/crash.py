@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -291,7 +292,7 @@ def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: 
     for violation in violations:
         alike[violation["text"]] += violation.get("alike") or 0
         places.setdefault(violation["text"], Counter())[_place(violation, early)] += 1
-        files.setdefault(violation["text"], []).extend(violation.get("files", ()))
+        files.setdefault(violation["text"], []).extend(_kept(violation))
     lines = []
     for index, (what, told_at) in enumerate(places.items()):
         where = list(told_at)
@@ -315,6 +316,20 @@ def list_violations(violations: Sequence[Mapping[str, Any]], width: int, early: 
             for one in also
         ]
     return lines
+
+
+def _kept(violation: Mapping[str, Any]) -> list[str]:
+    """Return the files of an image, and with what in its environment the checker was asked."""
+    kept, marks = [*violation.get("files", ())], violation.get("marks", ())
+    several = len(marks) > 1
+    said = [
+        f"INDELIBLE_MARK{f'_{thread}' if several else ''}={shlex.quote(mark)}"
+        for thread, mark in enumerate(marks)
+        if mark
+    ]
+    if kept and said:
+        kept[-1] += f" (with {' '.join(said)})"
+    return kept
 
 
 def _more_images(count: int) -> str:

@@ -244,6 +244,26 @@ fn an_abort_in_lines_that_are_shared_is_a_mistake() {
     }
 }
 
+/// What a log cannot hold ends the run with a sentence, or the design goes on without the log; it
+/// never overwrites what recovery may need.
+#[test]
+fn a_transaction_that_does_not_fit_its_log_is_refused_or_right() {
+    for entry in crate::common::durable() {
+        let line = format!(
+            "{} scribble cores=1 txs=100 nested=false pm.log_size=1KiB workload.large=40 \
+             workload.words=1024 workload.lock_grain=word llc.size=256B l2.size=128B l1d.size=128B",
+            entry.card.name
+        );
+        match lab::crash(&request(&line).to_string(), &Control::default()) {
+            Ok(text) => {
+                let answer: Value = serde_json::from_str(&text).expect("it is JSON");
+                assert_eq!(answer["violations"], json!([]), "{line}");
+            }
+            Err(error) => assert!(error.to_string().contains("log"), "{line}: {error}"),
+        }
+    }
+}
+
 /// What a log cannot hold is the user's to mend, not a panic.
 #[test]
 fn a_transaction_that_does_not_fit_its_log_is_a_mistake() {

@@ -49,6 +49,7 @@ fn wrong(text: &str) -> Violation {
         nested_order: 2,
         text: text.into(),
         files: Vec::new(),
+        marks: Vec::new(),
         account: None,
         word: Some(Word(5)),
         history: Vec::new(),

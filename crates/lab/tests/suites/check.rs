@@ -174,6 +174,7 @@ fn what_is_there_and_what_is_not_is_told_and_the_image_kept() {
          and not that of line 4, never flushed"
     );
     assert_eq!(first["files"].as_array().map(Vec::len), Some(1), "a file for each region");
+    assert_eq!(first["marks"], json!([""]), "the thread has said nothing yet");
     let image = fs::read(first["files"][0].as_str().expect("a name")).expect("an image");
     assert_eq!((image.len(), image[0], image[128], image[192]), (4096, 1, 7, 0));
     // Images that an earlier campaign left are removed, and files that no campaign wrote stay.

@@ -63,6 +63,9 @@ fn a_locked_operation_waits_for_what_was_flushed_or_stored_past_the_caches() {
             assert_eq!(found, [""; 0], "{line}: {before}");
         }
     }
+    let told = "region 0x10000 4096\nmeasured\nstore 0x10000 7\nmark 7\nwork 50";
+    let answer = Bench::new(VERIFY).answer(slow, told);
+    assert_eq!(answer["violations"][0]["marks"], serde_json::json!(["7"]));
     let found = texts(slow, "store 0x10000 7\nlock 0\nunlock 0");
     assert!(found[0].contains("7 was durable"), "it was not flushed: {found:?}");
 }

@@ -105,11 +105,16 @@ impl Examined {
 
     /// Returns the program's judgement of memory when threads have made so many marks.
     fn examine(&self, lines: &[LineData], marks: &[u64]) -> Result<(), Rejection> {
+        self.examiner.examine(&self.pieces(lines), &self.said(marks))
+    }
+
+    /// What each thread has said last, having said so many things.
+    fn said(&self, marks: &[u64]) -> Vec<&str> {
         let said = self.marks.iter().zip(marks).map(|(texts, &made)| {
             let last = (made as usize).checked_sub(1).and_then(|last| texts.get(last));
             last.map_or("", String::as_str)
         });
-        self.examiner.examine(&self.pieces(lines), &said.collect::<Vec<_>>())
+        said.collect()
     }
 
     fn pieces(&self, lines: &[LineData]) -> Vec<Piece> {
@@ -152,7 +157,8 @@ impl Examined {
             text += &format!("; it is not kept: {why}");
             Vec::new()
         });
-        Err(Refusal { text, files, account: Some(Box::new(account)) })
+        let marks = self.said(reached.marks()).into_iter().map(str::to_owned).collect();
+        Err(Refusal { text, files, marks, account: Some(Box::new(account)) })
     }
 }
 
