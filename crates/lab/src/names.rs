@@ -35,11 +35,23 @@ pub fn find_order(name: &str) -> Result<&'static Entry, InputError> {
             "{name} is not ordering hardware, on which tests run without a log; ordering hardware \
              sets `model`, what it promises"
         ))),
-        None => {
+        None => Err(design_for_order(name).unwrap_or_else(|| {
             let names = designs::ORDERS.iter().map(|order| order.card.name);
-            Err(unknown("ordering hardware", name, names))
-        }
+            unknown("ordering hardware", name, names)
+        })),
     }
+}
+
+/// The error for a design where ordering hardware is meant.
+fn design_for_order(name: &str) -> Option<InputError> {
+    let entry = designs::ALL.iter().find(|entry| entry.card.name == name)?;
+    let instead = match entry.stands_on {
+        Some(order) => format!("name `{order}`, the hardware that it stands on"),
+        None => format!("`indelible crash --design {name}` tests it"),
+    };
+    Some(InputError::new(format!(
+        "`{name}` is a design, which keeps transactions whole, and litmus tests have none: {instead}"
+    )))
 }
 
 /// The one of `all` that has a name, or else the user's script of that name.

@@ -82,7 +82,9 @@ def one(what: str, several: str | None = None) -> Callable[[str], str]:
     def read(word: str) -> str:
         is_several = "," in word or word == "all"
         if is_several and not os.path.isfile(word):
-            instead = "; name one" if several is None else f"; `indelible {several}{word}` runs several"
+            instead = (
+                "; name one" if several is None else f"; `indelible {several}{word}` runs several"
+            )
             raise argparse.ArgumentTypeError(f"`{word}` is not one {what}{instead}")
         return word
 
@@ -139,9 +141,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def add_machine(
-    parser: argparse.ArgumentParser, default: str, several: str | None = None
-) -> None:
+def add_machine(parser: argparse.ArgumentParser, default: str, several: str | None = None) -> None:
     """Add `--machine`; `several` are the words of a command that takes several of them."""
     parser.add_argument(
         "--machine",

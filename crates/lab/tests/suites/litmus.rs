@@ -464,6 +464,12 @@ fn a_mistake_in_a_file_names_its_line() {
     for order in designs::ORDERS {
         assert!(unknown.contains(order.card.name), "{unknown}");
     }
+    let design = |name: &str| ask(&json!({ "orders": [{ "name": name }] })).expect_err("a mistake");
+    assert!(
+        design("silo")
+            .ends_with("litmus tests have none: `indelible crash --design silo` tests it")
+    );
+    assert!(design("undo@hops").ends_with("name `hops`, the hardware that it stands on"));
 }
 
 #[test]
