@@ -95,6 +95,7 @@ def list(kind: str) -> str:
                 "paper": "A Paper, HPCA 2023",
                 "durability": durability,
                 "granularity": "word",
+                "needs": "nothing",
                 "summary": f"What {name} is, in a sentence that does not end before it has to.",
             }
             for name, (durability, _) in DESIGNS.items()

@@ -25,6 +25,10 @@ from indelible.verbs import names_of, seeds_of
 BY = 2
 BY_MAX = 1_000
 
+#: What the weaker durability domains keep of what designs need.
+DOMAIN = "controller.domain"
+KEEPS = {"media": ("nothing",), "adr": ("nothing", "adr")}
+
 #: The name of the field that varies in the sweep of all runs.
 CHANGE = "change"
 
@@ -84,7 +88,10 @@ def why(
     )
     of_machine = of_cell(settings, "", "", (*designs, *workloads))
     rows = extension.describe(f"machine:{machine}", of_machine)["rows"]
-    question = Question(designs, workloads, template, rows, scripts, seeds_of(seed, seeds))
+    cards = {row["name"]: row for row in extension.designs(designs)}
+    durable = (name for name in designs if name in cards and _promises(cards[name]))
+    needs = {name: cards[name]["needs"] for name in durable}
+    question = Question(designs, workloads, template, rows, scripts, seeds_of(seed, seeds), needs)
     question.check()
     if fields is not None and not fields:
         raise InputError("`fields` is an empty list; name fields or sections, or leave it out")
@@ -106,7 +113,7 @@ def why(
     # A design that a change does not affect runs once.
     unique = [*dict.fromkeys(plan.values())]
     needed = {asked for cell, asked in plan.items() if cell[0] == AS_IT_IS}
-    durability = {row["name"]: row["durability"] for row in extension.designs(designs)}
+    durability = {name: card["durability"] for name, card in cards.items()}
     judged = {cell[:3]: one for cell, one in plan.items() if cell[3] == question.seeds[0]}
     campaigns = sampled(judged, durability) if crash else {}
     done, impossible, verdicts, interrupted, taken = run_possible(
@@ -149,6 +156,10 @@ def why(
     return answer
 
 
+def _promises(card: Mapping[str, Any]) -> bool:
+    return card["durability"] != "none"
+
+
 @dataclass(frozen=True)
 class Question:
     """The question that a call of `why` asks."""
@@ -161,6 +172,8 @@ class Question:
     rows: Sequence[Mapping[str, Any]]
     scripts: Mapping[str, Script]
     seeds: tuple[int, ...]
+    #: What must survive for the designs that promise something, by name.
+    needs: Mapping[str, str]
 
     @property
     def cells(self) -> list[tuple[str, str]]:
@@ -214,7 +227,14 @@ class Question:
             self.asked(change, *cell, self.seeds[0]).check()
 
     def refusal(self, change: Change) -> str | None:
-        """Return why a change cannot be made, or None if it can."""
+        """Return why a change cannot be made, or None if it can.
+
+        A design that needs more to survive than a domain keeps runs in the domain that it brings,
+        and cannot be compared with one that does not.
+        """
+        kept = KEEPS.get(change.after) if change.field == DOMAIN else None
+        if kept and (more := [name for name in self.needs if self.needs[name] not in kept]):
+            return f"{called(more[0])} needs {self.needs[more[0]]}, and brings it along"
         try:
             self.check(change)
         except InputError as error:
