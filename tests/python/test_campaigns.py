@@ -195,6 +195,8 @@ def test_what_a_timeline_lacks_of_an_image_is_told() -> None:
         shown = said(violations=[first, FOUND])
         assert ("timeline indelible trace" in shown, lacks in shown) == told
     assert "timeline" not in said(violations=[FOUND | {"order": 1}])
+    later = said(violations=[FOUND | {"life": 2}])
+    assert "timeline none: it would list the first life of a machine, and this is a later" in later
 
 
 def test_addresses_of_a_trace_are_explained_where_a_checker_of_stores_names_them() -> None:

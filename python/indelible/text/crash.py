@@ -134,12 +134,18 @@ LACKS = (
 )
 
 
+#: Why there is no timeline of a violation.
+LATER = "none: it would list the first life of a machine, and this is a later one"
+
+
 def _timeline(
     violations: Sequence[Mapping[str, Any]], label: str, width: int, lacks: str = LACKS[0]
 ) -> list[str]:
     """Return the command that lists the events before the first violation, and what it lacks."""
-    if not violations or violations[0]["timeline"] is None:
+    if not violations:
         return []
+    if violations[0]["timeline"] is None:
+        return [paragraph(label, LATER, width)] if violations[0]["life"] > 1 else []
     lines = [command(label, violations[0]["timeline"], width)]
     if violations[0]["order"]:
         lines.append(paragraph("", lacks, width))
