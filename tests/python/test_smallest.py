@@ -89,11 +89,31 @@ def test_a_run_that_is_as_short_as_any_has_no_smaller_one() -> None:
 
 def test_what_the_violation_does_not_need_is_left_out() -> None:
     asked = replace(ASKED, nested=True, lives=3, points=200, trials=8)
-    cases = {(1, None): (False, 1), (1, 4): (True, 1), (2, None): (True, 3)}
+    cases = {(1, None): (False, 1), (1, 4): (True, 1), (2, None): (True, 1)}
     for (life, nested), expected in cases.items():
         _, tried = looked_for(lambda one: True, asked, life=life, nested=nested)
         assert {(one.nested, one.lives) for one in tried} == {expected}
         assert {(one.points, one.trials) for one in tried} == {(None, None)}
+
+
+def test_a_first_life_is_looked_for_before_a_later_one() -> None:
+    asked = replace(ASKED, lives=3)
+    short = [size(one) for one in looked_for(lambda one: False, asked)[1] if one.lives == 1]
+    tried: list[Campaign] = []
+
+    def done(batch: Sequence[Campaign]) -> list[dict[str, Any]]:
+        tried.extend(batch)
+        return [
+            {"txs": one.experiment.txs, "violations": ["one"] * (one.lives == 3)} for one in batch
+        ]
+
+    found = smallest(asked, VIOLATION | {"life": 2}, done)
+    assert found is not None
+    assert (found["campaign"].lives, size(found["campaign"])[0]) == (3, 1)
+    first = [one for one in tried if one.lives == 1]
+    # Those that a violation of a first life has tried, and not the whole run cut short.
+    assert tried[: len(first)] == first
+    assert [size(one) for one in first] == [one for one in short if one[0] <= 64]
 
 
 def test_who_wants_no_power_cuts_in_recovery_has_none() -> None:
