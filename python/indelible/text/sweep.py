@@ -32,7 +32,8 @@ Sure = tuple["float | None", "float | None"]
 def sweep(answer: Sweep, width: int | None = None) -> str:
     """Return the table: a column for each design, or of one design for each workload.
 
-    Of two fields each has a grid, the first field's values down and the second's across.
+    Of two fields each has a grid, the first field's values down and the second's across, or a line
+    where nothing moves.
     """
     width = width or text.terminal_width()
     blocks = [_title(answer, width)]
@@ -41,6 +42,9 @@ def sweep(answer: Sweep, width: int | None = None) -> str:
     # Values of fields are aligned like the numbers behind them.
     tables = partial(stubbed_tables, width=width, stub_columns=stubs(answer), right_from=0)
     for name, cells in grids(answer).items():
+        if len(answer.vary) == 2 and (same := _same(cells)):
+            blocks.append(f"{name}\n{same} at every point")
+            continue
         head = f"{name}\n" if name else ""
         blocks += [head + table for table in tables(cells)]
     blocks.append(verdicts_text.verdicts_line(answer, answer.verdict_on_all, width))
@@ -69,6 +73,12 @@ def grids(answer: Sweep) -> dict[str, Grid]:
         for point in answer.points
     )
     return {"": [[*answer.vary, *shown, *([AHEAD] if ahead else [])], *rows]}
+
+
+def _same(cells: Grid) -> str | None:
+    """Return the one value of a grid, as of a design that has neither field; None of several."""
+    values = {value for _, *row in cells[1:] for value in row}
+    return values.pop() if len(values) == 1 else None
 
 
 def stubs(answer: Sweep) -> int:
