@@ -373,6 +373,13 @@ def interrupted(answer: OfSeeds, what: str) -> str:
     return f"interrupted: {len(answer.runs)} of {total} {what} had ended{of}"
 
 
+def latency_notes(answer: OfSeeds) -> list[Note]:
+    """Return what a commit latency lacks, and that a percentile of too few is the slowest one."""
+    if not answer.metric.startswith("commit-latency"):
+        return []
+    return [("*", "without what a design waits for before the commit begins"), *few_notes(answer)]
+
+
 def few_notes(answer: OfSeeds) -> list[Note]:
     """Return the note that a percentile of too few commits is that of the slowest one."""
     metric, fewest = METRICS[answer.metric], answer.too_few()

@@ -13,11 +13,11 @@ from indelible.text import (
     Note,
     command,
     durability_notes,
-    few_notes,
     footnote,
     interrupted,
     interval_notes,
     kept_notes,
+    latency_notes,
     plural,
     ratio,
     ratio_cell,
@@ -294,7 +294,7 @@ def relative_notes(answer: Causes) -> list[Note]:
     if len(answer.designs) > 1:
         first, second = marked_names(answer)
         said += f"; {RATIO}: {second} over {first}, both changed"
-    return [("*", said), *_zero_notes(answer), *few_notes(answer.sweep)]
+    return [("*", said), *_zero_notes(answer), *latency_notes(answer.sweep)]
 
 
 def moving_notes(answer: Causes) -> list[Note]:

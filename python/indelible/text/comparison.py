@@ -18,13 +18,13 @@ from indelible.text import (
     LOGARITHMIC,
     Note,
     durability_notes,
-    few_notes,
     fitted,
     footnote,
     half_width_cell,
     interrupted,
     interval_notes,
     kept_notes,
+    latency_notes,
     plural,
     quantity,
     ratio_cell,
@@ -290,7 +290,9 @@ def zero_notes(answer: Comparison) -> list[Note]:
 
 def notes(answer: Comparison) -> list[Note]:
     """Return the notes on the table of ratios."""
-    told = _interval_notes(answer) + zero_notes(answer) + zeros_notes(answer) + few_notes(answer)
+    told = (
+        _interval_notes(answer) + zero_notes(answer) + zeros_notes(answer) + latency_notes(answer)
+    )
     if answer.native:
         processor = next(iter(answer.native.values()))["processor"]
         told.append((NATIVE_MARK, f"measured on {processor}, in DRAM"))

@@ -218,7 +218,7 @@ def notes(answer: Sweep) -> list[text.Note]:
         for design, is_some in zeros.items()
     ]
     told += text.zeros_notes(answer)
-    told += text.few_notes(answer)
+    told += text.latency_notes(answer)
     told += text.durability_notes(answer)
     own = joined([(run.experiment.design, run.data) for run in answer.runs.values()])
     return [*told, *(("*", note) for note in own)]
