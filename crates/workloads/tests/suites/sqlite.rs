@@ -84,7 +84,8 @@ impl Port for Recorder<'_> {
     }
 
     fn abort(&mut self) {
-        unreachable!("the workload aborts nothing");
+        assert!(self.in_transaction, "a transaction that aborts has begun");
+        self.in_transaction = false;
     }
 
     fn work(&mut self, instructions: u64) {
