@@ -454,10 +454,9 @@ def placed(error: BaseException, name: str, hook: str = "") -> str:
     # The `__init__` of a dataclass is a text that is in no file, as what `python -c` runs.
     frames = [frame for frame in frames if frame.filename != "<string>"] or frames
     # The script's own line says more than a line of a library that it calls.
-    own = _own(frames, name) or frames
-    if not own:
-        return f"{name}: `{hook}`" if hook else name
-    return _place(own[-1])
+    if own := _own(frames, name) or frames:
+        return _place(own[-1])
+    return f"{name}: `{hook}`" if hook else name
 
 
 def running(thread: int) -> str | None:

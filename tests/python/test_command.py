@@ -472,9 +472,8 @@ def test_a_bug_is_reported_and_not_shown(
     monkeypatch.setattr(fake, "run", lambda *_: fake.fail("the queue holds 65 (wpq.rs:7)"))
     code, shown, complaints = command(*RUN)
     assert (code, shown) == (3, "")
-    assert "internal error: the queue holds 65 (wpq.rs:7)\n" in complaints
-    assert "\nplease report this; of a design or workload that you are writing" in complaints
-    assert "repeat with: indelible run --design silo --workload btree" in complaints
+    for told in ("internal error: the queue holds 65 (wpq.rs:7)\nrepeat with: ", "\nplease report"):
+        assert told in complaints
     assert "Traceback" not in complaints
     monkeypatch.setenv("INDELIBLE_DEBUG", "1")
     with pytest.raises(indelible.InternalError):
