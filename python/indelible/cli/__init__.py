@@ -103,7 +103,7 @@ def _bug(error: Exception, argv: Sequence[str]) -> str:
     kind = "" if isinstance(error, InternalError) else f"{type(error).__name__}: "
     return (
         f"internal error: {kind}{error}\n"
-        "please report this; of a design or workload that you are writing in Rust it is a mistake\n"
+        "please report this, unless it is a mistake in a design or workload that you are writing\n"
         f"command: {shlex.join(['indelible', *argv])}\n"
         f"{DEBUG}=1 in the environment shows where it happened"
     )
