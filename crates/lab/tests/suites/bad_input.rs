@@ -259,7 +259,7 @@ fn a_transaction_that_does_not_fit_its_log_is_refused_or_right() {
                 let answer: Value = serde_json::from_str(&text).expect("it is JSON");
                 assert_eq!(answer["violations"], json!([]), "{line}");
             }
-            Err(error) => assert!(error.to_string().contains("log"), "{line}: {error}"),
+            Err(error) => assert!(error.to_string().contains("pm.log_size"), "{line}: {error}"),
         }
     }
 }
