@@ -161,16 +161,17 @@ impl Probe {
                 Some(Stores::new(order, images, &oracle))
             }
         };
+        let all_survive = firmware.shape().every_cache_survives();
         let at_fences = match model {
-            _ if workload.checker().is_none() || firmware.shape().every_cache_survives() => None,
+            _ if workload.checker().is_none() => None,
             Some(Model::Fenced) => Some(true),
+            Some(Model::Visible) if all_survive => Some(true),
             Some(Model::Unordered) => Some(false),
             _ => None,
         };
-        let saved = firmware.shape().lines_saved();
-        let survives = firmware.shape().every_cache_survives() || model == Some(Model::Visible);
+        let saved = if all_survive { versions::ALL } else { firmware.shape().lines_saved() };
         let durable = match at_fences {
-            _ if survives => Durable::Visible,
+            _ if all_survive || model == Some(Model::Visible) => Durable::Visible,
             Some(true) => Durable::Flushed,
             _ => Durable::Otherwise,
         };

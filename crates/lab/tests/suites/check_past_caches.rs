@@ -35,6 +35,37 @@ fn a_store_past_the_caches_is_durable_behind_a_fence_also_where_caches_survive()
     assert_eq!(texts("undo@eadr replay", "store 0x10000 7"), [""; 0]);
 }
 
+/// A line that is full leaves its buffer at once, and so does one that another needs: when it
+/// arrives is a matter of timing, and the promise is of a fence.
+#[test]
+fn what_has_left_its_buffer_for_long_is_not_durable_before_a_fence() {
+    let full: String =
+        (0..8).map(|word| format!("ntstore {:#x} 7\n", 0x10000 + 8 * word)).collect();
+    let others: String =
+        (1..32).map(|line| format!("ntstore {:#x} 7\n", 0x10000 + 64 * line)).collect();
+    let displaced = format!("ntstore 0x10000 7\n{others}");
+    for stores in [full, displaced] {
+        let late = format!("{stores}work 100000");
+        for line in
+            ["undo@x86 replay", "undo@eadr replay", "undo@x86 replay controller.domain=eadr"]
+        {
+            let found = texts(line, &late);
+            assert!(found[0].contains("7 was durable, and there is 0"), "{line}: {found:?}");
+            assert_eq!(texts(line, &format!("{late}\nfence")), [""; 0], "{line}");
+        }
+    }
+}
+
+/// A store through the caches takes what is in a buffer along.
+#[test]
+fn where_caches_survive_a_line_is_durable_when_it_is_stored_to_again() {
+    let line = "undo@eadr replay";
+    assert_eq!(texts(line, "ntstore 0x10000 1\nstore 0x10000 7"), [""; 0]);
+    assert_eq!(texts(line, "ntstore 0x10000 7\nstore 0x10008 1"), [""; 0]);
+    let found = texts(line, "store 0x10008 1\nntstore 0x10000 7");
+    assert!(found[0].contains("7 was durable, and there is 0"), "{found:?}");
+}
+
 /// A buffer may leave at any time, also before a fence and before one that was filled earlier.
 #[test]
 fn of_two_lines_past_the_caches_the_second_may_be_there_alone() {

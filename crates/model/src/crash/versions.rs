@@ -25,9 +25,12 @@ pub struct Versions {
     /// Whether fences do anything.
     has_fences: bool,
     /// How many lines of the caches the machine saves when the power fails, those with the lowest
-    /// addresses first.
+    /// addresses first; [`ALL`] of them if stores survive.
     saved: u64,
 }
+
+/// The number of lines that a machine saves whose stores survive, but for those past the caches.
+pub const ALL: u64 = u64::MAX;
 
 /// A line's versions.
 struct History {
@@ -82,6 +85,13 @@ impl Versions {
         let line = word.line();
         let now = *view.line(line);
         debug_assert!(word_of(&now, word) == view.word(word), "the line is that of the word");
+        if self.saved == ALL && !combining {
+            if let Some(history) = self.lines.get_mut(&line) {
+                history.settled = now;
+                history.open.clear();
+            }
+            return;
+        }
         let history = self.lines.entry(line).or_insert_with(|| {
             let mut settled = now;
             put_word(&mut settled, word, old);
@@ -295,6 +305,33 @@ mod tests {
         assert!(held(3, None).is_empty());
         assert_eq!(held(2, Some(0)), [[0, 0, 0], [1, 0, 0]]);
         assert_eq!(held(1, Some(0)), [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]);
+    }
+
+    /// Where stores survive, a line may hold what it did before a store past the caches, until that
+    /// store's core does a fence or the line is stored to again.
+    #[test]
+    fn where_stores_survive_those_past_the_caches_need_a_fence() {
+        let (mut versions, mut view) = (Versions::new(2, true, ALL), view());
+        let mut stored = |versions: &mut Versions, place: usize, value, by: Option<CoreId>| {
+            let old = view.set_word(W[place], value);
+            versions.stored(W[place], old, by.is_some(), &view);
+            if let Some(core) = by {
+                versions.flush(core, W[place].line());
+            }
+            let mut held: Vec<u64> = images(versions).iter().map(|words| words[place]).collect();
+            held.sort_unstable();
+            held
+        };
+        assert!(stored(&mut versions, 0, 1, None).is_empty());
+        assert_eq!(stored(&mut versions, 0, 2, Some(A)), [1, 2]);
+        assert!(stored(&mut versions, 0, 3, None).is_empty());
+        // The fence of A, which was to make 2 durable, says nothing of what B stores.
+        assert_eq!(stored(&mut versions, 0, 4, Some(B)), [3, 4]);
+        for (core, left) in [(A, 2), (B, 0)] {
+            versions.fence(core, FenceKind::Order);
+            versions.fenced(core);
+            assert_eq!(images(&versions).len(), left);
+        }
     }
 
     #[test]
