@@ -241,6 +241,13 @@ def test_a_rule_that_no_hook_asked_for_is_told() -> None:
     assert "in the 1 run without it" in said(mutants=[rule("one", unasked=1)])
 
 
+def test_runs_that_could_not_be_made_for_a_rule_are_told() -> None:
+    row = rule("one", unmade=2, refusal="controller.write_buffer_size is set twice; keep one")
+    shown = said(mutants=[row])
+    assert "! one: 2 runs could not be made: controller.write_buffer_size is set" in shown
+    assert crash_text.MISSED in shown
+
+
 #: What came of trials of which each went well.
 TRIED = {"runs": 3, "points": 60, "checked": 9, "refused": 0, "refusal": None, "wrong": None}
 

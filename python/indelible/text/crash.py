@@ -483,6 +483,10 @@ def _mutants(row: Mapping[str, Any], width: int) -> str:
             )
         if "unasked" in mutant:
             lines.append(footnote("!", _unasked(mutant), width))
+        if "unmade" in mutant:
+            runs = plural(mutant["unmade"], "run")
+            unmade = f"{mutant['rule']}: {runs} could not be made: {mutant['refusal']}"
+            lines.append(footnote("!", unmade, width))
         if "raises" in mutant and not mutant["caught"]:
             lines.append(footnote("!", f"{mutant['rule']}: {mutant['raises']}", width))
         if "refused" in mutant:

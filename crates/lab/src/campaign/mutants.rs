@@ -102,6 +102,9 @@ pub(super) fn mutants(
 /// What a trial without a rule shows.
 enum Shown {
     Nothing,
+    /// Nothing, since what the trial sets does not fit the user's machine, or the design says that
+    /// what it stores does not fit. The sentence says why.
+    Refused(String),
     /// That a script raises an error, and not that what the rule is for goes wrong.
     Raised,
     /// That the rule is needed, or that the trial is wrong with it, too.
@@ -135,7 +138,7 @@ impl Search<'_> {
         let control = self.control;
         *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
-        let (mut raised, mut unasked) = (0, Some(0));
+        let (mut raised, mut unasked, mut refused) = (0, Some(0), Vec::new());
         let is_cancelled = || control.cancelled.load(Ordering::Relaxed);
         let trials = trials_for(rule, self.spec, self.resolved);
         let (count, mut told) = (trials.len() as u64, 0);
@@ -159,10 +162,15 @@ impl Search<'_> {
             match shown {
                 // A trial that was cut short has shown nothing.
                 Shown::Nothing | Shown::Raised if is_cancelled() => row["caught"] = Value::Null,
+                Shown::Refused(text) => refused.push(text),
                 Shown::Nothing if unasked < Some(UNASKED_MAX) => (),
                 Shown::Raised if raised + 1 < RAISED_MAX => raised += 1,
                 Shown::Nothing | Shown::Raised | Shown::Enough => break,
             }
+        }
+        if row["caught"] == false && !refused.is_empty() {
+            row["unmade"] = refused.len().into();
+            row["refusal"] = refused.swap_remove(0).into();
         }
         if let Some(runs @ 1..) = unasked
             && row["caught"] == false
@@ -199,7 +207,10 @@ impl Search<'_> {
         trial: &Trial,
         row: &mut Value,
     ) -> Result<Shown, InputError> {
-        let Ok(on) = trial.resolve(self.resolved) else { return Ok(Shown::Nothing) };
+        let on = match trial.resolve(self.resolved) {
+            Ok(on) => on,
+            Err(error) => return Ok(Shown::Refused(error.text)),
+        };
         // The trial's own work is no part of the progress.
         let cancelled = Arc::clone(&self.control.cancelled);
         let own = Control { cancelled, ..Control::default() };
@@ -207,7 +218,7 @@ impl Search<'_> {
         let found = match run(Some(rule)) {
             // Log structures are too small for what the trial stores: it shows nothing.
             Err(error) if !trial.is_own() && error.cause != Cause::Host => {
-                return Ok(Shown::Nothing);
+                return Ok(Shown::Refused(error.text));
             }
             found => found?,
         };
@@ -261,19 +272,19 @@ pub(super) fn tried(
     most: usize,
     control: &Control,
 ) -> Result<Value, InputError> {
-    // What a trial sets may not go with the user's machine.
-    let all = trials(spec, resolved).into_iter().filter(|trial| !trial.is_own());
-    let all = all.filter_map(|trial| {
-        let on = trial.resolve(resolved).ok()?;
-        Some((trial, Resolved { without: resolved.without, ..on }))
-    });
-    let all: Vec<(Trial, Resolved)> = all.collect();
+    let (mut all, mut refused) = (Vec::new(), Vec::new());
+    for trial in trials(spec, resolved).into_iter().filter(|trial| !trial.is_own()) {
+        match trial.resolve(resolved) {
+            Ok(on) => all.push((trial, Resolved { without: resolved.without, ..on })),
+            // What a trial sets may not go with the user's machine.
+            Err(error) => refused.push(error.text),
+        }
+    }
     let work = |(_, on): &(Trial, Resolved)| planned(on);
     let done = control.done.load(Ordering::Relaxed);
     control.total.store(done + all.iter().take(most).map(work).sum::<u64>(), Ordering::Relaxed);
     let (mut runs, mut points, mut wrong) = (0, 0_u64, Value::Null);
     let mut checked = 0_u64;
-    let mut refused: Vec<String> = Vec::new();
     for one in &all {
         if control.cancelled.load(Ordering::Relaxed) || runs == most {
             break;

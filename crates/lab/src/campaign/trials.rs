@@ -7,6 +7,7 @@ use model::design::{Granularity, Needs};
 
 use crate::corners::{self, Settings};
 use crate::error::InputError;
+use crate::machines;
 use crate::spec::{HowMany, Resolved, Spec, Usual};
 
 /// One of these runs.
@@ -74,11 +75,17 @@ pub(super) fn trials_for(rule: &str, spec: &Spec, resolved: &Resolved) -> Vec<Tr
 }
 
 /// The user's own run, cut at every crash point, with every rule; the program that checks it, if
-/// there is one, is the one of the campaign.
+/// there is one, is the one of the campaign. Its settings have the names that they have here, so
+/// that those of a trial take their places.
 fn own(spec: &Spec) -> Spec {
     let (points, nested) = (HowMany::All, false);
     let (check, images, leave_out) = (None, None, None);
-    Spec { points, nested, without: None, check, images, leave_out, ..spec.clone() }
+    let named = spec.settings.iter().map(|(path, value)| {
+        let path = machines::own_path(path).unwrap_or_else(|_| path.clone());
+        (path, value.clone())
+    });
+    let settings = named.collect();
+    Spec { settings, points, nested, without: None, check, images, leave_out, ..spec.clone() }
 }
 
 /// The runs in which a mutant is looked for, from short to long, and then with other seeds again.
@@ -187,10 +194,11 @@ fn press(trial: &mut Spec, index: u64, resolved: &Resolved) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use model::config::FIELDS;
     use serde_json::json;
 
     use super::*;
-    use crate::machines;
+    use crate::quantity;
 
     /// A design is tried with what it says that it needs.
     #[test]
@@ -223,6 +231,29 @@ mod tests {
             }
         }
     }
+
+    /// A trial that set the parameter beside another of its names would be refused.
+    #[test]
+    fn a_setting_by_another_name_makes_the_same_trials() {
+        let trials = |path: &str, value: &str| {
+            let settings = json!({ path: value });
+            let text = json!({ "design": "silo", "workload": "hash", "machine": "tiny",
+                               "settings": settings });
+            let spec = Spec::read(&text.to_string()).expect("a spec");
+            let resolved = spec.resolve(Usual::CAMPAIGN).expect("a machine");
+            let settings = trials(&spec, &resolved).into_iter().map(|trial| trial.spec.settings);
+            settings.collect::<Vec<_>>()
+        };
+        let tiny = machines::load("tiny", &[]).expect("a preset").config;
+        for field in FIELDS.iter().filter(|field| !field.aliases.is_empty()) {
+            let value = quantity::print(tiny.get(field.section, field.key), field.unit);
+            let own = trials(&format!("{}.{}", field.section, field.key), &value);
+            for alias in field.aliases {
+                assert_eq!(trials(&format!("{}.{alias}", field.section), &value), own, "{alias}");
+            }
+        }
+    }
+
     /// A trial with a misspelt field or value would be left out.
     #[test]
     fn corners_are_of_fields_that_exist() {
