@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::checker::Account;
 use crate::contents::Contents;
@@ -11,7 +11,7 @@ use crate::design::Durability;
 use crate::device::Write;
 use crate::image::Image;
 use crate::meters::Class;
-use crate::units::{CoreId, Cycle, Line, LineData, PerCore, TxId, Word};
+use crate::units::{CoreId, Cycle, Line, LineData, PerCore, TxId, Word, WordMap};
 
 mod survivors;
 
@@ -95,9 +95,22 @@ impl Violation {
 struct Open {
     id: TxId,
     writes: Vec<(Word, u64)>,
+    /// What the first so many of the writes left in each word. Only a store of a part of a word
+    /// asks for that.
+    left: (usize, WordMap<u64>),
     committing: bool,
     /// The pending transactions that it depends on, once it is committing.
     after: Vec<Serial>,
+}
+
+impl Open {
+    /// What the transaction has left in a word, if it has stored to it.
+    fn left(&mut self, word: Word) -> Option<u64> {
+        let (known, words) = &mut self.left;
+        words.extend(self.writes[*known..].iter().copied());
+        *known = self.writes.len();
+        words.get(&word).copied()
+    }
 }
 
 /// A transaction's place in the serial order, which is that of the acknowledgements. One that is
@@ -139,8 +152,8 @@ pub struct Oracle {
     asked: PerCore<Option<TxId>>,
     /// The pending transactions, in serial order.
     pending: VecDeque<Pending>,
-    /// The last pending transaction that stored to each word.
-    writers: FxHashMap<Word, Serial>,
+    /// The last pending transaction that stored to each word, and what it left there.
+    writers: WordMap<(Serial, u64)>,
     /// The pending transactions whose stores a core has loaded or stored over since it last asked
     /// to commit.
     met: PerCore<Vec<Serial>>,
@@ -217,7 +230,7 @@ impl Oracle {
             open: PerCore::new(cores, |_| None),
             asked: PerCore::new(cores, |_| None),
             pending: VecDeque::new(),
-            writers: FxHashMap::default(),
+            writers: WordMap::default(),
             met: PerCore::new(cores, |_| Vec::new()),
             suspects: FxHashSet::default(),
             unpromised: FxHashSet::default(),
@@ -257,7 +270,7 @@ impl Oracle {
 
     /// Has a core depend on the last transaction that stored to a word.
     fn meet(&mut self, core: CoreId, word: Word) {
-        if let Some(&writer) = self.writers.get(&word)
+        if let Some(&(writer, _)) = self.writers.get(&word)
             && self.met[core].last() != Some(&writer)
         {
             self.met[core].push(writer);
@@ -268,12 +281,9 @@ impl Oracle {
     /// rest of the word is what the transaction sees there.
     pub fn store(&mut self, core: CoreId, word: Word, value: u64, mask: u64) {
         self.meet(core, word);
-        let Some(open) = &self.open[core] else { return };
-        let own = || open.writes.iter().rev().find(|(other, _)| *other == word);
-        let old = match mask {
-            u64::MAX => 0,
-            _ => own().map_or_else(|| self.newest(word), |&(_, value)| value),
-        };
+        let Some(open) = &mut self.open[core] else { return };
+        let own = if mask == u64::MAX { Some(0) } else { open.left(word) };
+        let old = own.unwrap_or_else(|| self.newest(word));
         let new = (old & !mask) | (value & mask);
         let open = self.open[core].as_mut().expect("it is open");
         debug_assert!(!open.committing, "a transaction stores before it commits");
@@ -299,14 +309,7 @@ impl Oracle {
 
     /// What the acknowledged transactions left in a word.
     fn newest(&self, word: Word) -> u64 {
-        let writer = self.writers.get(&word).map(|&serial| &self.pending[self.place(serial)]);
-        let last = writer.and_then(|tx| tx.writes.iter().rev().find(|(other, _)| *other == word));
-        last.map_or_else(|| self.expected.word(word), |&(_, value)| value)
-    }
-
-    fn place(&self, serial: Serial) -> usize {
-        let place = self.pending.binary_search_by_key(&serial, |tx| tx.serial);
-        place.expect("the last writer of a word is pending")
+        self.writers.get(&word).map_or_else(|| self.expected.word(word), |&(_, value)| value)
     }
 
     /// Notes that a program stored to a word outside of a transaction.
@@ -351,9 +354,7 @@ impl Oracle {
         self.acknowledged += 1;
         self.promises[core].acknowledged += u64::from(!writes.is_empty());
         let serial = self.acknowledged;
-        for &(word, _) in &writes {
-            self.writers.insert(word, serial);
-        }
+        self.writers.extend(writes.iter().map(|&(word, value)| (word, (serial, value))));
         self.pending.push_back(Pending { serial, core, id, writes, after });
     }
 
@@ -400,7 +401,7 @@ impl Oracle {
         self.promises[tx.core].announced += u64::from(!tx.writes.is_empty());
         for &(word, new) in &tx.writes {
             self.expected.set_word(word, new);
-            if self.writers.get(&word) == Some(&tx.serial) {
+            if self.writers.get(&word).is_some_and(|(last, _)| *last == tx.serial) {
                 self.writers.remove(&word);
             }
         }

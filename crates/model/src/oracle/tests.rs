@@ -233,3 +233,31 @@ fn what_is_lost_is_told() {
         assert_eq!(oracle.check(&image), Err((Word(1), text)));
     }
 }
+
+/// The rest is what the transaction itself has left there, or else the last that was acknowledged,
+/// or else what was durable before.
+#[test]
+fn a_store_of_a_part_of_a_word_keeps_the_rest() {
+    let mut populated = Contents::new(0, 4096).expect("room");
+    populated.set_word(Word(1), 0x4444);
+    let mut oracle = Oracle::new(&populated, 1, 2048, Durability::Asynchronous).expect("room");
+    let mut durable = populated.copy().expect("room");
+    let mut id = 0;
+    let mut left = |stores: &[(u64, u64)], is: u64| {
+        id += 1;
+        oracle.begin(A, TxId(id));
+        for &(value, mask) in stores {
+            oracle.store(A, Word(1), value, mask);
+        }
+        oracle.committing(A);
+        oracle.acknowledge(A);
+        durable.set_word(Word(1), is);
+        oracle.compare(Word(1).line(), &durable);
+        oracle.check(&Image::over(&durable)).map(|held| held[0] == id)
+    };
+    assert_eq!(left(&[(0x11, 0xff)], 0x4411), Ok(true), "of what was there");
+    assert_eq!(left(&[(0x2200, 0xff00)], 0x2211), Ok(true), "of the transaction before");
+    let own = [(0x33, 0xff), (0x9999, u64::MAX), (0x55, 0xff), (0x6600, 0xff00)];
+    assert_eq!(left(&own, 0x6655), Ok(true), "of its own");
+    assert_ne!(left(&[(0x77, 0xff)], 0x77), Ok(true), "the rest is gone");
+}
