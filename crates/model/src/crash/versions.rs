@@ -16,11 +16,14 @@ const KEPT: usize = 1024;
 /// How many images are made of a crash point that has more.
 const IMAGES: u64 = 16;
 
-/// What each line has held since the last fence that made it durable. A processor may write a line
+/// What each line has held since the last fence that made it durable, if it held something else
+/// before. A processor may write a line
 /// back at any time, and need not before the fence behind its flush, so memory may hold any of
 /// that.
 pub struct Versions {
     lines: BTreeMap<Line, History>,
+    /// The number of the next version, of whichever line.
+    next: u64,
     cores: PerCore<Flushed>,
     /// Whether fences do anything.
     has_fences: bool,
@@ -36,10 +39,8 @@ pub const ALL: u64 = u64::MAX;
 struct History {
     /// What memory holds of the line if no newer version is there.
     settled: LineData,
-    /// The versions after that, oldest first, each with its number.
+    /// The versions after that, oldest first, each with its number. There is at least one.
     open: VecDeque<(u64, LineData)>,
-    /// The number of the next version.
-    next: u64,
     /// Whether a store past the caches made the newest version, which may be in a write-combining
     /// buffer: nobody saves those.
     is_combined: bool,
@@ -60,9 +61,14 @@ impl History {
         self.open.len() as u64 + 1
     }
 
+    /// The number of the newest version.
+    fn newest(&self) -> u64 {
+        self.open.back().expect("there is a version").0
+    }
+
     /// Forgets every second version that no fence waits for; the newest stays.
     fn thin(&mut self, awaited: &[u64]) {
-        let newest = self.next - 1;
+        let newest = self.newest();
         let mut is_second = true;
         self.open.retain(|(number, _)| {
             is_second = !is_second;
@@ -76,7 +82,7 @@ impl Versions {
     /// which saves this many lines of its caches when the power fails.
     pub fn new(cores: u8, has_fences: bool, saved: u64) -> Versions {
         let cores = PerCore::new(cores, |_| Flushed::default());
-        Versions { lines: BTreeMap::new(), cores, has_fences, saved }
+        Versions { lines: BTreeMap::new(), next: 0, cores, has_fences, saved }
     }
 
     /// Notes a store that took effect in a word that held `old`; the word's line is now as in
@@ -86,19 +92,16 @@ impl Versions {
         let now = *view.line(line);
         debug_assert!(word_of(&now, word) == view.word(word), "the line is that of the word");
         if self.saved == ALL && !combining {
-            if let Some(history) = self.lines.get_mut(&line) {
-                history.settled = now;
-                history.open.clear();
-            }
+            self.lines.remove(&line);
             return;
         }
         let history = self.lines.entry(line).or_insert_with(|| {
             let mut settled = now;
             put_word(&mut settled, word, old);
-            History { settled, open: VecDeque::new(), next: 0, is_combined: false }
+            History { settled, open: VecDeque::new(), is_combined: false }
         });
-        history.open.push_back((history.next, now));
-        history.next += 1;
+        history.open.push_back((self.next, now));
+        self.next += 1;
         history.is_combined = combining;
         if history.open.len().is_multiple_of(KEPT) {
             let flushed = self.cores.iter().flat_map(|(_, core)| &core.lines);
@@ -117,10 +120,8 @@ impl Versions {
 
     /// Notes that what a line holds now is durable when the core's next fence is done.
     pub fn flush(&mut self, core: CoreId, line: Line) {
-        if let Some(History { open, next, .. }) = self.lines.get(&line)
-            && !open.is_empty()
-        {
-            self.cores[core].lines.push((line, *next));
+        if let Some(history) = self.lines.get(&line) {
+            self.cores[core].lines.push((line, history.newest() + 1));
         }
     }
 
@@ -142,6 +143,9 @@ impl Versions {
             {
                 history.settled = version;
             }
+            if history.open.is_empty() {
+                self.lines.remove(&line);
+            }
         }
         true
     }
@@ -149,9 +153,8 @@ impl Versions {
     /// The lines of which memory may hold any version. Of all lines that may be in the caches the
     /// machine saves the first few: any other one is saved, too, unless so many before it are.
     fn loose(&self) -> impl Iterator<Item = (Line, &History)> {
-        let open = self.lines.iter().filter(|(_, history)| !history.open.is_empty());
         let mut before = 0;
-        let loose = open.filter(move |(_, history)| {
+        let loose = self.lines.iter().filter(move |(_, history)| {
             before += u64::from(!history.is_combined);
             history.is_combined || before > self.saved
         });
