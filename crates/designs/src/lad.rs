@@ -266,7 +266,8 @@ impl Design for Lad {
 
     fn evict(&mut self, evict: &Evict, below: &mut Below<LadEvent>) -> Disposition<LadEvent> {
         let Evict { line, at, .. } = *evict;
-        if self.recalled.take() == Some(line) {
+        if let Some(recalled) = self.recalled.take() {
+            assert!(recalled == line, "a changed line that has left all caches is evicted at once");
             // The line's data have been sent already.
             return Disposition::Taken;
         }

@@ -365,7 +365,7 @@ impl Probe {
                         break;
                     }
                     if chosen.is_some_and(|chosen| chosen.may_be(order)) {
-                        candidate = Some((order, image.clone()));
+                        candidate = Some((order, self.early.clone(), image.clone()));
                     }
                     if !(is_chance && choices.are_repeated()) {
                         self.recover(at, image);
@@ -386,9 +386,10 @@ impl Probe {
         let is_sampled = self.versions.as_ref().is_some_and(Versions::are_many);
         self.found.sampled += u64::from(is_sampled);
         self.found.saved.short = self.found.saved.short.min(short + 1);
-        if let (Some(chosen), Some((order, image))) = (chosen, candidate)
+        if let (Some(chosen), Some((order, early, image))) = (chosen, candidate)
             && let Err(text) = self.keeper.keep(chosen, order, &image, &*self.firmware)
         {
+            (self.order, self.early) = (order, early);
             self.report(at, None, text, None);
         }
     }

@@ -267,11 +267,12 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     }
     let shared = Shared(Rc::new(UnsafeCell::new(machine)));
     let count = Count { warmup: run.warmup, transactions: run.transactions };
-    let total = u64::from(run.cores) * (run.warmup + run.transactions);
+    let each = run.warmup.saturating_add(run.transactions);
+    let total = each.saturating_mul(run.cores.into());
     // A caller that makes several runs, one after the other, has set the total of all of them
     // already.
     let done = run.control.done.load(Ordering::Relaxed);
-    run.control.total.fetch_max(done + total, Ordering::Relaxed);
+    run.control.total.fetch_max(done.saturating_add(total), Ordering::Relaxed);
     let mut threads = Vec::new();
     for core in (0..run.cores).map(CoreId) {
         let program = workload.program(core)?;
