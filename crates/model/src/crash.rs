@@ -104,7 +104,7 @@ pub struct Probe {
     /// The orders of stores that the image may hold, if they are what is checked.
     stores: Option<Stores>,
     /// What lines may hold, if the workload has a checker and the hardware promises no more than
-    /// durability at fences.
+    /// that stores are durable behind a fence, or those that have left the write-combining buffers.
     versions: Option<Versions>,
     /// The images that are kept.
     keeper: Keeper,

@@ -17,9 +17,8 @@ const KEPT: usize = 1024;
 const IMAGES: u64 = 16;
 
 /// What each line has held since the last fence that made it durable, if it held something else
-/// before. A processor may write a line
-/// back at any time, and need not before the fence behind its flush, so memory may hold any of
-/// that.
+/// before. A processor may write a line back at any time, and need not before the fence behind its
+/// flush, so memory may hold any of that.
 pub struct Versions {
     lines: BTreeMap<Line, History>,
     /// The number of the next version, of whichever line.
