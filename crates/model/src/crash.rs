@@ -4,31 +4,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::checker::{Checker, Durable, Reached, Refusal};
+use crate::checker::{Checker, Refusal};
 use crate::config::Domain;
 use crate::contents::{Contents, View};
-use crate::design::{FenceKind, Model};
+use crate::design::FenceKind;
 use crate::firmware::Firmware;
 use crate::image::{Image, Remembered};
 use crate::oracle::{Early, Moment, Oracle, Violation};
-use crate::persistency::Persistency;
-use crate::units::{CoreId, Cycle, PerCore, TxId, Word, mix};
+use crate::units::{CoreId, Cycle, TxId, Word, mix};
 use crate::workload::Workload;
 
 mod choices;
 pub(crate) mod failure;
 mod found;
+mod judge;
 mod keeper;
 mod nested;
+mod program;
 mod stores;
 pub mod versions;
 
 use choices::Choices;
 use failure::Arrivals;
 pub use found::{Answer, Crashes, Recovery, Saved};
+use judge::Judge;
 use keeper::Keeper;
 use nested::{Again, recover_to_the_end};
-use stores::Stores;
 use versions::Versions;
 
 /// At which of a run's crash points the power is cut.
@@ -101,11 +102,8 @@ pub struct Booted {
 pub struct Probe {
     /// What the image may hold.
     pub oracle: Oracle,
-    /// The orders of stores that the image may hold, if they are what is checked.
-    stores: Option<Stores>,
-    /// What lines may hold, if the workload has a checker and the hardware promises no more than
-    /// that stores are durable behind a fence, or those that have left the write-combining buffers.
-    versions: Option<Versions>,
+    /// By what else images are judged.
+    judge: Judge,
     /// The images that are kept.
     keeper: Keeper,
     campaign: Campaign,
@@ -121,11 +119,6 @@ pub struct Probe {
     order: u64,
     /// The writes that have arrived early in that image.
     early: Vec<Early>,
-    /// How far the programs have come.
-    reached: Reached,
-    /// Whether each core waits for a durability fence, if the workload has a checker and a fence
-    /// waits for all of its core's stores.
-    awaits: Option<PerCore<bool>>,
     /// The transactions of each core that the last image held whose data the workload inspected.
     inspected: Vec<u64>,
     /// What was found so far; [`Probe::finish`] adds what is known only at the end.
@@ -153,36 +146,10 @@ impl Probe {
         firmware: Rc<dyn Firmware>,
         cancelled: Arc<AtomicBool>,
     ) -> Probe {
-        let (model, cores) = (firmware.model(), oracle.cores());
-        let stores = match &campaign.check {
-            Check::Transactions => None,
-            Check::Stores(images) => {
-                let order = Persistency::new(model.unwrap_or(Model::Unordered), cores);
-                Some(Stores::new(order, images, &oracle))
-            }
-        };
-        let all_survive = firmware.shape().every_cache_survives();
-        let at_fences = match model {
-            _ if workload.checker().is_none() => None,
-            Some(Model::Fenced) => Some(true),
-            Some(Model::Visible) if all_survive => Some(true),
-            Some(Model::Unordered) => Some(false),
-            _ => None,
-        };
-        let saved = if all_survive { versions::ALL } else { firmware.shape().lines_saved() };
-        let durable = match at_fences {
-            _ if all_survive || model == Some(Model::Visible) => Durable::Visible,
-            Some(true) => Durable::Flushed,
-            _ => Durable::Otherwise,
-        };
         Probe {
-            reached: Reached::new(cores, durable),
-            awaits: (workload.checker().is_some() && model == Some(Model::Epoch))
-                .then(|| PerCore::new(cores, |_| false)),
+            judge: Judge::new(&campaign.check, &workload, &*firmware, &oracle),
             inspected: Vec::new(),
             oracle,
-            stores,
-            versions: at_fences.map(|has_fences| Versions::new(cores, has_fences, saved)),
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
             workload,
@@ -216,100 +183,49 @@ impl Probe {
         combining: bool,
         view: &View,
     ) {
-        if self.workload.checker().is_some() {
-            self.reached.stored(word, combining);
-        }
-        if self.awaits.is_some() {
-            self.reached.flush_word(core, word);
-        }
-        if let Some(versions) = &mut self.versions {
-            versions.stored(word, values.0, combining, view);
-            if combining {
-                versions.flush(core, word.line());
-                self.reached.flush(core, word.line());
-            }
-        }
-        if let Some(stores) = &mut self.stores {
-            match combining {
-                true => stores.order.store_past_caches(core, word, values.0, values.1),
-                false => stores.order.store(core, word, values.0, values.1),
-            }
-        }
+        self.judge.stored(core, word, values, combining, view);
     }
 
     /// Notes that a core loaded a word of persistent memory.
     pub fn loaded(&mut self, core: CoreId, word: Word) {
-        match &mut self.stores {
-            Some(stores) => stores.order.load(core, word),
-            None => self.oracle.load(core, word),
+        match &mut self.judge {
+            Judge::Order(stores) => stores.order.load(core, word),
+            Judge::Transactions | Judge::Program(_) => self.oracle.load(core, word),
         }
     }
 
     /// Notes that a core asks for a fence or a flush.
     pub fn fence(&mut self, core: CoreId, kind: FenceKind) {
-        if let Some(stores) = &mut self.stores {
-            stores.order.fence(core, kind);
-        }
-        if let Some(versions) = &mut self.versions {
-            if let FenceKind::Flush(line, ..) = kind {
-                self.reached.flush(core, line);
-            }
-            versions.fence(core, kind);
-        }
-        if let Some(awaits) = &mut self.awaits {
-            awaits[core] = kind == FenceKind::Durable;
-        }
+        self.judge.fence(core, kind);
     }
 
     /// Notes that a core makes a locked operation, which is a fence, too.
     pub fn locked(&mut self, core: CoreId) {
-        if let Some(versions) = &mut self.versions {
-            versions.fence(core, FenceKind::Order);
+        if let Judge::Program(program) = &mut self.judge {
+            program.fence(core, FenceKind::Order);
+            program.fenced(core);
         }
-        self.settle(core);
     }
 
     /// Whether the campaign needs to know when fences are done.
-    pub fn watches_fences(&self) -> bool {
-        self.awaits.is_some() || self.fences_forbid()
-    }
-
-    /// Whether fewer images are right behind a fence: that is a crash point.
-    fn fences_forbid(&self) -> bool {
-        self.stores.is_some() || self.versions.is_some()
+    pub fn follows_fences(&self) -> bool {
+        self.judge.follows_fences()
     }
 
     /// Notes that the fence or flush that a core asked for is done. Returns whether a crash point
     /// follows.
     pub fn fenced(&mut self, core: CoreId) -> bool {
         // The fence allows fewer images from now on.
-        self.ask();
-        if let Some(stores) = &mut self.stores {
-            stores.order.fenced(core);
-        }
-        self.settle(core);
-        self.fences_forbid()
-    }
-
-    /// Notes what a fence that is done has made durable, if anything.
-    fn settle(&mut self, core: CoreId) {
-        let awaited = self.awaits.as_mut().is_some_and(|awaits| std::mem::take(&mut awaits[core]));
-        let flushed = self.versions.as_mut().is_some_and(|versions| versions.fenced(core));
-        if awaited || flushed {
-            self.reached.fenced(core);
-        }
-    }
-
-    /// Notes which of the images that the campaign was asked about are allowed now.
-    fn ask(&mut self) {
-        if let Some(stores) = &mut self.stores {
-            stores.ask();
-        }
+        self.judge.ask();
+        self.judge.fenced(core);
+        self.judge.is_stricter_behind_fences()
     }
 
     /// Notes a mark: the program of a core told the world how far it has come.
     pub fn marked(&mut self, core: CoreId) {
-        self.reached.marked(core);
+        if let Judge::Program(program) = &mut self.judge {
+            program.reached.marked(core);
+        }
     }
 
     /// Notes that the design announced a transaction of a core, and those before it, as durable.
@@ -339,14 +255,11 @@ impl Probe {
         self.count(self.found.passed);
         self.check_invariants(at, holds);
         let short = self.found.saved.short;
-        self.ask();
+        self.judge.ask();
         let seed = mix(self.campaign.seed ^ self.found.passed);
-        let tries_every = self.stores.is_some() || self.workload.checker().is_some();
-        let mut choices = match tries_every && self.versions.is_none() {
-            true => Choices::every(),
-            false => Choices::none(),
-        };
-        let is_chance = !tries_every && self.is_all_chosen();
+        let tries_every = self.judge.tries_every();
+        let mut choices = if tries_every { Choices::every() } else { Choices::none() };
+        let is_chance = matches!(self.judge, Judge::Transactions) && self.is_all_chosen();
         let chosen = self.keeper.choose(self.found.passed, 1 + self.campaign.reorders);
         let (mut candidate, mut untried) = (None, 0);
         for order in 0_u64.. {
@@ -356,9 +269,9 @@ impl Probe {
             let early = &mut self.early;
             let arrivals = Arrivals { choices: &mut choices, early, untried: &mut untried };
             match fail(&mut self.found.saved, torn, arrivals) {
-                Ok(image) if self.stores.is_some() => self.check_stores(at, image),
+                Ok(image) if matches!(self.judge, Judge::Order(_)) => self.check_stores(at, image),
                 Ok(mut image) => {
-                    if let Some(versions) = &self.versions
+                    if let Some(versions) = self.judge.versions()
                         && order > 0
                         && !versions.lay(order, torn, &mut image)
                     {
@@ -373,17 +286,17 @@ impl Probe {
                 }
                 Err(text) => self.report(at, None, text, None),
             }
-            if tries_every && self.versions.is_none() && order == self.campaign.reorders {
+            if tries_every && order == self.campaign.reorders {
                 self.found.sampled += u64::from(!choices.are_all_made());
             }
             let next = mix(seed ^ (order + 1) << 48);
-            if self.ends_with(order, next, tries_every, &mut choices) || self.is_done() {
+            if self.ends_with(order, next, &mut choices) || self.is_done() {
                 break;
             }
         }
         // These are counted once per power failure, however many images it left.
         self.found.untried += untried;
-        let is_sampled = self.versions.as_ref().is_some_and(Versions::are_many);
+        let is_sampled = self.judge.versions().is_some_and(Versions::are_many);
         self.found.sampled += u64::from(is_sampled);
         self.found.saved.short = self.found.saved.short.min(short + 1);
         if let (Some(chosen), Some((order, early, image))) = (chosen, candidate)
@@ -417,11 +330,11 @@ impl Probe {
     }
 
     /// Goes on to the choices of the next image of a point. Returns whether there is none.
-    fn ends_with(&self, order: u64, seed: u64, tries_every: bool, choices: &mut Choices) -> bool {
+    fn ends_with(&self, order: u64, seed: u64, choices: &mut Choices) -> bool {
         match self.campaign.reorders {
-            _ if self.versions.is_some() => false,
+            _ if self.judge.versions().is_some() => false,
             most if order < most => choices.next(seed),
-            most if tries_every && order < 2 * most => {
+            most if self.judge.tries_every() && order < 2 * most => {
                 choices.at_random(seed);
                 false
             }
@@ -455,7 +368,7 @@ impl Probe {
         if let Err(text) = recover_to_the_end(&mut image, &*self.firmware) {
             return self.report(at, None, text, None);
         }
-        let Some(stores) = &mut self.stores else { return };
+        let Judge::Order(stores) = &mut self.judge else { return };
         self.found.images += 1;
         stores.see(&image, || Moment {
             point: self.found.passed,
@@ -501,7 +414,7 @@ impl Probe {
             promises: self.oracle.promises(),
             checker: self.workload.checker().map(Checker::shown),
             kept: self.keeper.kept(),
-            asked: self.stores.map_or_else(Vec::new, |stores| stores.answers),
+            asked: self.judge.answers(),
             ..self.found
         }
     }
@@ -521,8 +434,8 @@ impl Probe {
         if matches!(self.campaign.points, Points::One(_)) && again.is_none() && self.order == 0 {
             self.found.left = self.oracle.left(&held);
         }
-        if let Some(checker) = self.workload.checker()
-            && let Err(refusal) = checker.check(image, &self.reached, &held)
+        if let (Some(checker), Judge::Program(program)) = (self.workload.checker(), &self.judge)
+            && let Err(refusal) = checker.check(image, &program.reached, &held)
         {
             return self.report(at, again, refusal, None);
         }
@@ -557,9 +470,9 @@ impl Probe {
             return;
         }
         let Refusal { text, files, marks, account } = why.into();
-        let history = word.map(|word| match &self.stores {
-            Some(stores) => stores.order.history(word),
-            None => self.oracle.history(word),
+        let history = word.map(|word| match &self.judge {
+            Judge::Order(stores) => stores.order.history(word),
+            Judge::Transactions | Judge::Program(_) => self.oracle.history(word),
         });
         let history = history.unwrap_or_default();
         self.found.violations.push(Violation {

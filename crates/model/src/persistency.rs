@@ -12,7 +12,6 @@ use rustc_hash::FxHashMap;
 use crate::card::Model;
 use crate::design::FenceKind;
 use crate::units::{CoreId, Line, PerCore, Word, WordMap};
-use crate::workload::Flush;
 
 /// The number of a store among all, in the order in which they became visible.
 type Number = u32;
@@ -161,14 +160,7 @@ impl Persistency {
     /// Notes that the fence or flush that a core asked for is done.
     pub fn fenced(&mut self, core: CoreId) {
         let thread = &mut self.threads[core];
-        let reports = match (self.model, thread.fence.take()) {
-            (_, None) | (Model::Unordered, _) => false,
-            (Model::Visible, Some(kind)) => !matches!(kind, FenceKind::Flush(..)),
-            (Model::Fenced, Some(FenceKind::Flush(.., how))) => how == Flush::EvictInOrder,
-            (Model::Fenced, Some(FenceKind::Order | FenceKind::Durable)) => true,
-            (Model::Epoch, Some(kind)) => kind == FenceKind::Durable,
-        };
-        if reports {
+        if thread.fence.take().is_some_and(|kind| self.model.reports(kind)) {
             let stores = std::mem::take(&mut thread.unfenced);
             self.report(stores);
         }
@@ -295,6 +287,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Flush;
 
     const A: Word = Word(0);
     const B: Word = Word(8);

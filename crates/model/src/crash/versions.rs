@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::contents::View;
-use crate::design::FenceKind;
 use crate::image::{Image, put_word, word_of};
 use crate::units::{CoreId, Line, LineData, PerCore, Word, mix};
-use crate::workload::Flush;
 
 /// How many versions of a line are kept before every second one is forgotten, except those that a
 /// fence is to make durable (ours: a line that is stored to for ever and never flushed fills the
@@ -23,9 +21,9 @@ pub struct Versions {
     lines: BTreeMap<Line, History>,
     /// The number of the next version, of whichever line.
     next: u64,
-    cores: PerCore<Flushed>,
-    /// Whether fences do anything.
-    has_fences: bool,
+    /// What each core's next fence makes durable: lines, each with the number before which its
+    /// versions are made durable.
+    flushed: PerCore<Vec<(Line, u64)>>,
     /// How many lines of the caches the machine saves when the power fails, those with the lowest
     /// addresses first; [`ALL`] of them if stores survive.
     saved: u64,
@@ -43,15 +41,6 @@ struct History {
     /// Whether a store past the caches made the newest version, which may be in a write-combining
     /// buffer: nobody saves those.
     is_combined: bool,
-}
-
-/// What a core's next fence makes durable: lines, each with the number before which its versions
-/// are made durable.
-#[derive(Default)]
-struct Flushed {
-    lines: Vec<(Line, u64)>,
-    /// The fence or flush that the core has asked for and waits for.
-    asked: Option<FenceKind>,
 }
 
 impl History {
@@ -77,11 +66,11 @@ impl History {
 }
 
 impl Versions {
-    /// The record of a machine with `cores` cores, whose fences do something if `has_fences`, and
-    /// which saves this many lines of its caches when the power fails.
-    pub fn new(cores: u8, has_fences: bool, saved: u64) -> Versions {
-        let cores = PerCore::new(cores, |_| Flushed::default());
-        Versions { lines: BTreeMap::new(), next: 0, cores, has_fences, saved }
+    /// The record of a machine with `cores` cores, which saves this many lines of its caches when
+    /// the power fails.
+    pub fn new(cores: u8, saved: u64) -> Versions {
+        let flushed = PerCore::new(cores, |_| Vec::new());
+        Versions { lines: BTreeMap::new(), next: 0, flushed, saved }
     }
 
     /// Notes a store that took effect in a word that held `old`; the word's line is now as in
@@ -103,39 +92,22 @@ impl Versions {
         self.next += 1;
         history.is_combined = combining;
         if history.open.len().is_multiple_of(KEPT) {
-            let flushed = self.cores.iter().flat_map(|(_, core)| &core.lines);
+            let flushed = self.flushed.iter().flat_map(|(_, lines)| lines);
             let awaited = flushed.filter(|(other, _)| *other == line).map(|(_, until)| until - 1);
             history.thin(&awaited.collect::<Vec<_>>());
         }
     }
 
-    /// Notes that a core asks for a fence or for a line to be written back.
-    pub fn fence(&mut self, core: CoreId, kind: FenceKind) {
-        if let FenceKind::Flush(line, ..) = kind {
-            self.flush(core, line);
-        }
-        self.cores[core].asked = Some(kind);
-    }
-
     /// Notes that what a line holds now is durable when the core's next fence is done.
     pub fn flush(&mut self, core: CoreId, line: Line) {
         if let Some(history) = self.lines.get(&line) {
-            self.cores[core].lines.push((line, history.newest() + 1));
+            self.flushed[core].push((line, history.newest() + 1));
         }
     }
 
-    /// Notes that the fence or flush that a core asked for is done. Returns whether what the core
-    /// flushed before it is durable.
-    pub fn fenced(&mut self, core: CoreId) -> bool {
-        let flushed = &mut self.cores[core];
-        let reports = match flushed.asked.take() {
-            Some(FenceKind::Flush(.., how)) => how == Flush::EvictInOrder,
-            kind => kind.is_some(),
-        };
-        if !reports || !self.has_fences {
-            return false;
-        }
-        for (line, until) in std::mem::take(&mut flushed.lines) {
+    /// Notes that what a core flushed until now is durable.
+    pub fn fenced(&mut self, core: CoreId) {
+        for (line, until) in std::mem::take(&mut self.flushed[core]) {
             let Some(history) = self.lines.get_mut(&line) else { continue };
             while history.open.front().is_some_and(|(number, _)| *number < until)
                 && let Some((_, version)) = history.open.pop_front()
@@ -146,7 +118,12 @@ impl Versions {
                 self.lines.remove(&line);
             }
         }
-        true
+    }
+
+    /// How many things memory may hold of a line.
+    #[cfg(test)]
+    pub(super) fn ways_of(&self, line: Line) -> u64 {
+        self.lines.get(&line).map_or(1, History::ways)
     }
 
     /// The lines of which memory may hold any version. Of all lines that may be in the caches the
@@ -213,7 +190,6 @@ impl Versions {
 mod tests {
     use super::*;
     use crate::contents::Contents;
-    use crate::meters::Class;
 
     const A: CoreId = CoreId(0);
     const B: CoreId = CoreId(1);
@@ -229,10 +205,6 @@ mod tests {
         versions.stored(word, old, false, view);
     }
 
-    fn flush(how: Flush) -> FenceKind {
-        FenceKind::Flush(W[0].line(), Class::Data, how)
-    }
-
     /// What the words hold in each image that there could be.
     fn images(versions: &Versions) -> Vec<[u64; 3]> {
         let durable = Contents::new(0, 4096).expect("room");
@@ -245,39 +217,26 @@ mod tests {
 
     #[test]
     fn behind_a_fence_what_was_flushed_is_there_or_something_newer() {
-        let durable = |has_fences, asked: &[(CoreId, FenceKind)]| {
-            let (mut versions, mut view) = (Versions::new(2, has_fences, 0), view());
-            let ask = |versions: &mut Versions, &(core, kind): &(CoreId, FenceKind)| {
-                versions.fence(core, kind);
-                versions.fenced(core);
-            };
+        for (fenced, may_be) in
+            [(Some(A), &[2, 3][..]), (Some(B), &[0, 1, 2, 3]), (None, &[0, 1, 2, 3])]
+        {
+            let (mut versions, mut view) = (Versions::new(2, 0), view());
             store(&mut versions, &mut view, W[0], 1);
             store(&mut versions, &mut view, W[0], 2);
-            ask(&mut versions, &asked[0]);
+            versions.flush(A, W[0].line());
             store(&mut versions, &mut view, W[0], 3);
-            asked[1..].iter().for_each(|asked| ask(&mut versions, asked));
+            if let Some(core) = fenced {
+                versions.fenced(core);
+            }
             let mut held: Vec<u64> = images(&versions).iter().map(|words| words[0]).collect();
             held.sort_unstable();
-            held
-        };
-        let written_back = (A, flush(Flush::WriteBack));
-        for kind in [FenceKind::Order, FenceKind::Durable] {
-            assert_eq!(durable(true, &[written_back, (A, kind)]), [2, 3]);
-            assert_eq!(durable(true, &[written_back, (B, kind)]), [0, 1, 2, 3], "another core's");
-            assert_eq!(durable(false, &[written_back, (A, kind)]), [0, 1, 2, 3], "does nothing");
-        }
-        for (how, held) in [
-            (Flush::WriteBack, &[0, 1, 2, 3][..]),
-            (Flush::Evict, &[0, 1, 2, 3]),
-            (Flush::EvictInOrder, &[2, 3]),
-        ] {
-            assert_eq!(durable(true, &[(A, flush(how))]), held, "{how:?}");
+            assert_eq!(held, may_be, "{fenced:?}");
         }
     }
 
     #[test]
     fn of_few_lines_each_may_hold_any_of_its_versions() {
-        let (mut versions, mut view) = (Versions::new(1, true, 0), view());
+        let (mut versions, mut view) = (Versions::new(1, 0), view());
         for (word, value) in [(W[0], 1), (W[1], 1), (W[0], 2), (W[1], 2)] {
             store(&mut versions, &mut view, word, value);
         }
@@ -292,7 +251,7 @@ mod tests {
     #[test]
     fn what_the_machine_has_energy_for_is_there() {
         let held = |saved, combined: Option<usize>| {
-            let (mut versions, mut view) = (Versions::new(1, true, saved), view());
+            let (mut versions, mut view) = (Versions::new(1, saved), view());
             for (place, word) in W.into_iter().enumerate() {
                 let old = view.set_word(word, 1);
                 versions.stored(word, old, combined == Some(place), &view);
@@ -313,7 +272,7 @@ mod tests {
     /// store's core does a fence or the line is stored to again.
     #[test]
     fn where_stores_survive_those_past_the_caches_need_a_fence() {
-        let (mut versions, mut view) = (Versions::new(2, true, ALL), view());
+        let (mut versions, mut view) = (Versions::new(2, ALL), view());
         let mut stored = |versions: &mut Versions, place: usize, value, by: Option<CoreId>| {
             let old = view.set_word(W[place], value);
             versions.stored(W[place], old, by.is_some(), &view);
@@ -330,7 +289,6 @@ mod tests {
         // The fence of A, which was to make 2 durable, says nothing of what B stores.
         assert_eq!(stored(&mut versions, 0, 4, Some(B)), [3, 4]);
         for (core, left) in [(A, 2), (B, 0)] {
-            versions.fence(core, FenceKind::Order);
             versions.fenced(core);
             assert_eq!(images(&versions).len(), left);
         }
@@ -338,16 +296,14 @@ mod tests {
 
     #[test]
     fn of_many_versions_the_newest_and_the_one_that_a_fence_waits_for_stay() {
-        let (mut versions, mut view) = (Versions::new(1, true, 0), view());
+        let (mut versions, mut view) = (Versions::new(1, 0), view());
         for value in 1..=KEPT as u64 {
             store(&mut versions, &mut view, W[0], value);
             if value == 10 {
-                versions.fence(A, flush(Flush::WriteBack));
-                versions.fenced(A);
+                versions.flush(A, W[0].line());
             }
         }
         assert!(versions.lines[&W[0].line()].open.len() < KEPT);
-        versions.fence(A, FenceKind::Durable);
         versions.fenced(A);
         let held = images(&versions);
         assert_eq!(held[..2], [[KEPT as u64, 0, 0], [10, 0, 0]]);
@@ -358,7 +314,7 @@ mod tests {
     /// but one and with one line alone are among them.
     #[test]
     fn of_many_lines_one_may_be_missing_or_alone() {
-        let (mut versions, mut view) = (Versions::new(1, true, 0), view());
+        let (mut versions, mut view) = (Versions::new(1, 0), view());
         for value in 1..=3 {
             W.iter().for_each(|&word| store(&mut versions, &mut view, word, value));
         }

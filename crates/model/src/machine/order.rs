@@ -109,16 +109,16 @@ impl<D: Design> Machine<D> {
             (Holder::Commit, Some(at)) => {
                 self.below.agenda.enter(at, Event::Acknowledge { core: id });
             }
-            (Holder::Fence, Some(at)) if self.watches_fences() && at > now => {
+            (Holder::Fence, Some(at)) if self.follows_fences() && at > now => {
                 self.below.agenda.enter(at, Event::Fenced { core: id });
             }
-            (Holder::Fence, Some(_)) if self.watches_fences() => self.fenced(id, now),
+            (Holder::Fence, Some(_)) if self.follows_fences() => self.fenced(id, now),
             _ => (),
         }
     }
 
-    pub(super) fn watches_fences(&self) -> bool {
-        self.probe.as_ref().is_some_and(|probe| probe.watches_fences())
+    pub(super) fn follows_fences(&self) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.follows_fences())
     }
 
     /// Tells the crash campaign that a fence is done, and makes a crash point if fewer images are

@@ -62,7 +62,7 @@ impl<D: Design> Machine<D> {
             }
             match open {
                 Holder::Commit => self.below.agenda.enter(at, Event::Acknowledge { core: id }),
-                Holder::Fence if self.watches_fences() => {
+                Holder::Fence if self.follows_fences() => {
                     self.below.agenda.enter(at, Event::Fenced { core: id });
                 }
                 Holder::Fence | Holder::Flush => (),

@@ -55,6 +55,8 @@ fn a_checker_refuses_what_an_interruption_of_recovery_left() {
     // The oracle leaves what is stored outside of transactions to the checker.
     DATA.into_iter().for_each(|word| probe.oracle.store_outside(CoreId(0), word));
     (probe.workload, probe.order, probe.found.passed) = (Rc::new(Wants), 5, 9);
+    let Probe { campaign, workload, firmware, oracle, .. } = &probe;
+    probe.judge = Judge::new(&campaign.check, workload, &**firmware, oracle);
     probe.recover(Cycle(3), Image::over(&durable));
     let [found] = &probe.found.violations[..] else { panic!("{:?}", probe.found.violations) };
     assert_eq!((&*found.text, found.nested, found.nested_order), ("the checker", Some(2), 0));
