@@ -250,6 +250,17 @@ fn writes_of_one_line_merge_in_the_queue() {
     assert_eq!(bench.word(0), 0x0202_0202_0202_0202);
 }
 
+/// All bits of writes that merged are of the class of the last one.
+#[test]
+fn what_merged_is_programmed_as_what_came_last() {
+    let mut bench = bench(KEEP_ALL);
+    let log = Write { class: Class::Log, ..write(0, 8, 1) };
+    bench.send(10, log).send(20, write(0, 1, 3)).run(END);
+    bench.memory.settle(Cycle(100));
+    let bits = bench.memory.meters().media_bits;
+    assert_eq!((bits[Class::Log as usize], bits[Class::Data as usize]), (0, 512));
+}
+
 #[test]
 fn the_queue_holds_what_each_of_the_writes_that_merged_covered() {
     let mut bench = bench(KEEP_ALL);
