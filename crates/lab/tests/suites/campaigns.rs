@@ -312,6 +312,8 @@ fn a_rule_that_no_hook_asks_for_is_told_after_a_few_runs() {
     let [one, two] = [0, 1].map(|row| &answer["mutants"][row]);
     assert_eq!((&one["caught"], &one["unasked"]), (&json!(false), &json!(40)), "{one}");
     assert_eq!((&two["caught"], two.get("unasked")), (&json!(false), None), "{two}");
+    assert!(two["refusal"].as_str().is_some_and(|text| text.contains("too small")), "{two}");
+    assert!(two["unmade"].as_u64() > Some(200), "{two}");
 }
 
 /// A log that is too small says so with its rule, and is written over without it, which shows.
@@ -331,7 +333,7 @@ fn a_mutant_is_caught_where_the_same_run_with_the_rule_is_refused() {
     assert_eq!((&one["caught"], &one["seed"]), (&json!(true), &json!(2)), "{one}");
     assert!(one["refused"].as_str().is_some_and(|text| text.contains("too small")), "{one}");
     assert_eq!((&two["caught"], &two["refused"]), (&json!(true), &Value::Null), "{two}");
-    assert_eq!(two["seed"], 3, "{two}");
+    assert_eq!((&two["seed"], two.get("unmade")), (&json!(3), None), "{two}");
 }
 
 /// What a mutant raises is not what the rule is for; and a mutant that raises again and again is

@@ -228,6 +228,18 @@ fn a_rule_that_a_choice_leaves_no_work_is_not_looked_for_with_it() {
     }
 }
 
+/// Every second trial of this design has a first level of four translations, which this machine's
+/// second level does not hold.
+#[test]
+fn trials_that_do_not_fit_the_users_machine_are_counted() {
+    let tlbs = "tlb.entries=2 tlb.assoc=1 tlb.l2_entries=2 tlb.l2_assoc=1";
+    let answer = crash(&format!("shadow-paging hash txs=5 points=2 trials=1 {tlbs}"));
+    let trials = &answer["trials"];
+    assert_eq!((&trials["runs"], &trials["refused"]), (&1.into(), &180.into()), "{trials}");
+    let refusal = trials["refusal"].as_str().expect("a sentence");
+    assert!(refusal.contains("2 is less than the 4 of tlb.entries"), "{refusal}");
+}
+
 /// What is needless by default may be needed with another choice, and is then looked for.
 #[test]
 fn a_rule_that_a_choice_needs_is_caught_with_it() {
