@@ -334,6 +334,21 @@ fn misses_of_stores_overlap_unless_one_store_is_in_flight() {
     }
 }
 
+/// A store whose turn comes later asks for its line then, and leaves loads one register less while
+/// it waits.
+#[test]
+fn a_store_that_is_in_flight_alone_has_a_register_of_its_own() {
+    for (registers, loads) in [(1, [600, 900]), (2, [300, 600]), (3, [300, 300])] {
+        let mut core = core(|config| {
+            config.core.mshrs = registers;
+            config.core.stores_in_flight = StoresInFlight::One;
+        });
+        store(&mut core, 0, 300);
+        let arrive = [1, 2].map(|line| miss(&mut core, line, Cycle(0), 300).0);
+        assert_eq!(arrive, loads, "{registers}");
+    }
+}
+
 /// Unlike a fence, the flush has retired; unlike a store, it may be answered at an open time.
 #[test]
 fn a_flush_that_is_in_flight_alone_holds_back_stores_and_nothing_else() {
