@@ -121,6 +121,10 @@ pub struct Probe {
     early: Vec<Early>,
     /// The transactions of each core that the last image held whose data the workload inspected.
     inspected: Vec<u64>,
+    /// How many images have held others since.
+    uninspected: u64,
+    /// The number of such images at which the workload inspects its data again.
+    inspects_at: u64,
     /// What was found so far; [`Probe::finish`] adds what is known only at the end.
     pub found: Crashes,
 }
@@ -136,6 +140,10 @@ pub(crate) type Holds<'f> = dyn Fn() -> Result<(), String> + 'f;
 /// stored outside of transactions is known to nobody else.
 const INSPECT_EVERY: u64 = 97;
 
+/// For each so many pages of data, one more failure that left other transactions passes before the
+/// workload inspects its data again (ours: to walk so many, 1 MiB, takes as long as some failures).
+const INSPECT_PAGES: u64 = 256;
+
 impl Probe {
     /// A campaign that begins. It makes no more images once `cancelled` is set: those of one crash
     /// point may take seconds.
@@ -149,6 +157,8 @@ impl Probe {
         Probe {
             judge: Judge::new(&campaign.check, &workload, &*firmware, &oracle),
             inspected: Vec::new(),
+            uninspected: 0,
+            inspects_at: 1 + oracle.pages() / INSPECT_PAGES,
             oracle,
             keeper: Keeper::new(campaign.keep, campaign.seed, campaign.nested),
             campaign,
@@ -439,8 +449,11 @@ impl Probe {
         {
             return self.report(at, again, refusal, None);
         }
-        if held != self.inspected || again.is_none() && self.found.points % INSPECT_EVERY == 1 {
-            self.inspected = held;
+        self.uninspected += u64::from(held != self.inspected);
+        if self.uninspected == self.inspects_at
+            || again.is_none() && self.found.points % INSPECT_EVERY == 1
+        {
+            (self.inspected, self.uninspected) = (held, 0);
             if let Err(text) = self.workload.check(image) {
                 self.report(at, again, format!("workload: {text}"), None);
             }

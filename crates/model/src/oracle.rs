@@ -249,6 +249,11 @@ impl Oracle {
         self.open.cores()
     }
 
+    /// The number of pages that data may be in.
+    pub fn pages(&self) -> u64 {
+        self.expected.touched_pages(0..self.log_base).len() as u64
+    }
+
     /// What a word holds once every promised transaction is durable.
     pub fn expected(&self, word: Word) -> u64 {
         self.expected.word(word)

@@ -85,6 +85,32 @@ fn a_workload_inspects_each_set_of_transactions_that_survives() {
     assert_eq!(cuts.cut([1, 1]), [[1, 1]]);
 }
 
+/// To walk through large data takes long, so that some failures pass, whatever they leave.
+#[test]
+fn of_large_data_a_workload_inspects_some_sets_of_transactions() {
+    let large = Contents::new(0, 4 << 20).expect("room");
+    let probe = |pages: u64| {
+        let mut populated = large.copy().expect("room");
+        for page in 0..pages {
+            populated.set_word(Word(512 * page), 1);
+        }
+        let oracle = Oracle::new(&populated, 1, 3 << 20, Durability::Synchronous).expect("room");
+        let campaign = of_transactions::<CAREFUL>(1, false).campaign;
+        begin(campaign, oracle, fixed::<Recovers<CAREFUL>>(&Config::default()))
+    };
+    // What is behind the beginning of the logs is no data.
+    let inspects_at = [0, 1, 255, 256, 600, 768, 1024].map(|pages| probe(pages).inspects_at);
+    assert_eq!(inspects_at, [1, 1, 1, 2, 3, 4, 4]);
+    let mut cuts = Cuts::begin();
+    cuts.probe.inspects_at = 3;
+    cuts.commit(1, &[(DATA[0], 1), (DATA[1], 1)]);
+    let left = [[1, 1], [0, 0], [1, 1], [0, 0], [1, 1], [0, 0]];
+    // What the first failure left is inspected in any case, and what the third left that differs.
+    assert_eq!(left.map(|words| cuts.cut(words).len()), [1, 0, 0, 0, 0, 1]);
+    assert_eq!([[0, 0], [1, 1], [1, 1]].map(|words| cuts.cut(words).len()), [0; 3]);
+    assert_eq!(cuts.cut([1, 1]).len(), 1, "from there on, too");
+}
+
 /// What is stored outside of transactions changes unseen.
 #[test]
 fn a_workload_inspects_at_some_failures_whatever_they_leave() {
