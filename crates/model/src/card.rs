@@ -2,9 +2,6 @@
 
 use std::fmt::Display;
 
-use crate::design::FenceKind;
-use crate::workload::Flush;
-
 /// What the registry, the command line and the documentation say of a design.
 #[derive(Clone, Copy, Debug)]
 pub struct Card {
@@ -65,19 +62,6 @@ pub enum Model {
 }
 
 impl Model {
-    /// Whether a fence or flush of this kind, when it is done, has made durable what the model says
-    /// a core's fence does.
-    pub fn reports(self, kind: FenceKind) -> bool {
-        match (self, kind) {
-            (Model::Unordered, _) => false,
-            (Model::Fenced, FenceKind::Flush(.., how)) => how == Flush::EvictInOrder,
-            (Model::Fenced, FenceKind::Order | FenceKind::Durable) => true,
-            (Model::Epoch, kind) => kind == FenceKind::Durable,
-            // What is in write-combining buffers is not visible yet.
-            (Model::Visible, kind) => !matches!(kind, FenceKind::Flush(..)),
-        }
-    }
-
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {

@@ -12,6 +12,22 @@ use rustc_hash::FxHashMap;
 use crate::card::Model;
 use crate::design::FenceKind;
 use crate::units::{CoreId, Line, PerCore, Word, WordMap};
+use crate::workload::Flush;
+
+impl Model {
+    /// Whether a fence or flush of this kind, when it is done, has made durable what the model says
+    /// a core's fence does.
+    pub fn reports(self, kind: FenceKind) -> bool {
+        match (self, kind) {
+            (Model::Unordered, _) => false,
+            (Model::Fenced, FenceKind::Flush(.., how)) => how == Flush::EvictInOrder,
+            (Model::Fenced, FenceKind::Order | FenceKind::Durable) => true,
+            (Model::Epoch, kind) => kind == FenceKind::Durable,
+            // What is in write-combining buffers is not visible yet.
+            (Model::Visible, kind) => !matches!(kind, FenceKind::Flush(..)),
+        }
+    }
+}
 
 /// The number of a store among all, in the order in which they became visible.
 type Number = u32;
@@ -287,7 +303,6 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Flush;
 
     const A: Word = Word(0);
     const B: Word = Word(8);
