@@ -1,12 +1,11 @@
 //! A crash campaign, by name: the design as it is, and with each of its rules switched off.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use model::checker::{Listed, NamedStore};
+use model::control::Control;
 use model::crash::{Crashes, Recovery};
-use model::engine::Control;
 use model::image::Cut;
 use model::oracle::{Left, Violation};
 use model::params::Choice;
@@ -45,12 +44,12 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         // How long the search for a rule takes is unknown: each rule counts as much as the campaign
         // itself.
         let rules = needed_rules(&spec, &resolved).count() as u64;
-        control.total.store(work * (1 + rules), Ordering::Relaxed);
+        control.set_total(work * (1 + rules));
     }
     let found = found_of(&resolved, control)?;
-    if !control.cancelled.load(Ordering::Relaxed) {
+    if !control.is_cancelled() {
         // Not every life that was planned comes about.
-        control.done.store(work, Ordering::Relaxed);
+        control.set_done(work);
     }
     let seconds = start.elapsed().as_secs_f64();
     let Found { first, later } = &found;
@@ -98,7 +97,7 @@ pub fn crash(spec: &str, control: &Control) -> Result<String, InputError> {
         answer["checker"] = checker.told(shown);
         answer["checker"]["sampled"] = first.sampled.into();
     }
-    answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
+    answer["cancelled"] = control.is_cancelled().into();
     Ok(answer.to_string())
 }
 

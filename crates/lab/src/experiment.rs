@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use designs::Order;
+use model::control::Control;
 use model::crash::Campaign;
-use model::engine::{Control, Outcome, Run};
+use model::engine::{Outcome, Run};
 use model::report::Transactions;
 use model::timeline::Wanted;
 use serde_json::Value;

@@ -1,9 +1,7 @@
 //! What a user's checker says of a trace without some of its flushes or fences: it has to notice
 //! that a needed one is missing.
 
-use std::sync::atomic::Ordering;
-
-use model::engine::Control;
+use model::control::Control;
 use serde_json::{Value, json};
 
 use crate::error::InputError;
@@ -39,12 +37,12 @@ pub fn left_out(
             "times": persist.times,
             "noticed": null,
         });
-        if !control.cancelled.load(Ordering::Relaxed) {
+        if !control.is_cancelled() {
             let mut on = Resolved { nested: false, ..resolved.keeping_nothing() };
             on.leave_out(place);
             let found = live(&on, control)?;
             let violation = found.violations().next();
-            let was_cut_short = control.cancelled.load(Ordering::Relaxed);
+            let was_cut_short = control.is_cancelled();
             if violation.is_some() || !was_cut_short {
                 row["noticed"] = violation.is_some().into();
             }

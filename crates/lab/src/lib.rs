@@ -31,7 +31,7 @@ pub use describe::{explain, list};
 pub use error::InputError;
 pub use experiment::{check, run};
 pub use litmus::litmus;
-pub use model::engine::Control;
+pub use model::control::Control;
 pub use plain::plain;
 pub use trace::trace;
 

@@ -4,10 +4,8 @@
 //! persistency model that the hardware declares says whether such an image is allowed; what the
 //! power failures leave says whether it is seen.
 
-use std::sync::atomic::Ordering;
-
+use model::control::Control;
 use model::design::Needs;
-use model::engine::Control;
 use model::params::Choice;
 use model::units::LINE_BYTES;
 use serde::Deserialize;
@@ -194,7 +192,7 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
     let planned = tests.len() * orders.len() + if request.mutants { rules } else { 0 };
     let programs = request.programs();
     let random = programs.clone().count() * orders.len();
-    control.total.store((planned + random) as u64, Ordering::Relaxed);
+    control.set_total((planned + random) as u64);
     let (mut rows, mut holds) = (Vec::new(), Vec::new());
     for test in &tests {
         let (of_test, held) = rows_of(test, &orders, &request, control)?;
@@ -210,7 +208,7 @@ pub fn litmus(request: &str, control: &Control) -> Result<String, InputError> {
         answer["mutants"] = mutants(&orders, (&tests, &holds), (request.seed, control))?.into();
     }
     answer["rows"] = rows.into();
-    answer["cancelled"] = control.cancelled.load(Ordering::Relaxed).into();
+    answer["cancelled"] = control.is_cancelled().into();
     Ok(answer.to_string())
 }
 
@@ -225,7 +223,7 @@ fn rows_of(
     let mut rows = vec![Vec::new(); test.images.len()];
     let mut holds = Vec::new();
     for order in orders {
-        if control.cancelled.load(Ordering::Relaxed) {
+        if control.is_cancelled() {
             break;
         }
         // A run that was cut short says nothing.
@@ -239,7 +237,7 @@ fn rows_of(
             of_image.push(row);
         }
         holds.push(found.runs != 0 && found.wrong().is_none());
-        control.done.fetch_add(1, Ordering::Relaxed);
+        control.advance(1);
     }
     Ok((rows.concat(), holds))
 }
@@ -299,10 +297,10 @@ fn run_programs(
                 }
             };
             ran += 1;
-            control.done.fetch_add(1, Ordering::Relaxed);
+            control.advance(1);
             wrong = found.map(|violation| (number, violation));
             if wrong.is_some() {
-                control.done.fetch_add(numbers.end() - number, Ordering::Relaxed);
+                control.advance(numbers.end() - number);
                 break;
             }
         }
@@ -348,7 +346,7 @@ fn mutants(
                 Some(row) => rows.push(row),
                 None => return Ok(rows),
             }
-            control.done.fetch_add(1, Ordering::Relaxed);
+            control.advance(1);
         }
     }
     Ok(rows)

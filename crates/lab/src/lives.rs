@@ -1,10 +1,9 @@
 //! The lives of a machine: one that recovery has repaired boots, runs on, and is cut again.
 
-use std::sync::atomic::Ordering;
-
 use designs::Order;
+use model::control::Control;
 use model::crash::{Campaign, Check, Crashes, Points};
-use model::engine::{Boot, Control, Failure, Run};
+use model::engine::{Boot, Failure, Run};
 use model::image::{Cut, Remains};
 use model::oracle::{Promises, Violation};
 use model::units::{Cycle, mix};
@@ -251,14 +250,13 @@ struct Survivor {
 
 fn all_lives(resolved: &Resolved, control: &Control) -> Result<Found, InputError> {
     let keep = if resolved.lives > 1 { BOOTS as usize } else { 0 };
-    let done = control.done.load(Ordering::Relaxed);
-    control.total.fetch_max(done + planned(resolved), Ordering::Relaxed);
+    control.expect(planned(resolved));
     let mut first = cut(resolved, &Life { txs: resolved.txs, keep, boot: None }, control)?;
     let kept = std::mem::take(&mut first.kept);
     if let Some(event) = resolved.event
         && first.points == 0
         && first.violations.is_empty()
-        && !control.cancelled.load(Ordering::Relaxed)
+        && !control.is_cancelled()
     {
         return Err(no_event(event, first.passed));
     }
@@ -319,7 +317,7 @@ fn live_on(
     for life in 2..=resolved.lives {
         let mut next = Vec::new();
         for Survivor { cuts, remains } in survivors {
-            if control.cancelled.load(Ordering::Relaxed) {
+            if control.is_cancelled() {
                 return Ok(later);
             }
             let seed = cuts.iter().fold(resolved.seed, |seed, cut| mix(seed ^ cut.point));

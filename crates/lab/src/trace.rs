@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use model::config::{Config, Unit};
+use model::control::Control;
 use model::crash::{Campaign, Check, Points};
 use model::device::Use;
-use model::engine::Control;
 use model::meters::{Class, Stall};
 use model::oracle::Early;
 use model::recorder::{SPANS_MAX, Span};

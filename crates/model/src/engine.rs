@@ -4,13 +4,13 @@
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::config::Config;
+use crate::control::Control;
 use crate::crash::{Booted, Campaign, Crashes, Probe};
 use crate::design::{Card, Design, Library, Setup, Shape, System};
 use crate::epochs::{self, Epochs};
@@ -41,21 +41,6 @@ const STACK_BYTES: usize = 8 << 20;
 /// When the host has no room for the stack.
 pub fn on_program_stack<R>(work: impl FnOnce() -> R) -> std::io::Result<R> {
     Ok(corosensei::on_stack(DefaultStack::new(STACK_BYTES)?, work))
-}
-
-/// What a run shares with the caller that watches it, or wants it to end.
-#[derive(Debug, Default)]
-pub struct Control {
-    /// Set to end the run soon; shared by the runs that one request makes.
-    pub cancelled: Arc<AtomicBool>,
-    /// Transactions done so far.
-    pub done: AtomicU64,
-    /// Transactions to be done; 0 while that is not known.
-    pub total: AtomicU64,
-    /// The part of the work that is under way, in words; empty if there are no parts.
-    pub part: Mutex<String>,
-    /// Threads of the host for a request of many runs; 0 stands for one.
-    pub threads: usize,
 }
 
 /// One run of a workload on a machine, whatever the machine's design.
@@ -269,10 +254,7 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
     let count = Count { warmup: run.warmup, transactions: run.transactions };
     let each = run.warmup.saturating_add(run.transactions);
     let total = each.saturating_mul(run.cores.into());
-    // A caller that makes several runs, one after the other, has set the total of all of them
-    // already.
-    let done = run.control.done.load(Ordering::Relaxed);
-    run.control.total.fetch_max(done.saturating_add(total), Ordering::Relaxed);
+    run.control.expect(total);
     let mut threads = Vec::new();
     for core in (0..run.cores).map(CoreId) {
         let program = workload.program(core)?;

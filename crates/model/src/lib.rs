@@ -38,4 +38,5 @@ pub mod crash;
 pub mod epochs;
 pub mod report;
 pub mod machine;
+pub mod control;
 pub mod engine;

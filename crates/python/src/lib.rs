@@ -8,8 +8,6 @@ mod panics;
 mod script;
 
 use std::panic::resume_unwind;
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use std::thread;
 
 use lab::error::Cause;
@@ -57,36 +55,36 @@ impl Control {
     fn new(threads: Option<usize>) -> Control {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.unwrap_or_else(processors);
-        Control { inner: lab::Control { threads, ..lab::Control::default() } }
+        Control { inner: lab::Control::with_threads(threads) }
     }
 
     /// Asks the simulation to stop and to return what it has.
     fn cancel(&self) {
-        self.inner.cancelled.store(true, Ordering::Relaxed);
+        self.inner.cancel();
     }
 
     /// Whether `cancel` was called.
     #[getter]
     fn cancelled(&self) -> bool {
-        self.inner.cancelled.load(Ordering::Relaxed)
+        self.inner.is_cancelled()
     }
 
     /// How much of the work is done, in the unit of `total`.
     #[getter]
     fn done(&self) -> u64 {
-        self.inner.done.load(Ordering::Relaxed)
+        self.inner.done()
     }
 
     /// How much work there is; 0 while that is not known.
     #[getter]
     fn total(&self) -> u64 {
-        self.inner.total.load(Ordering::Relaxed)
+        self.inner.total()
     }
 
     /// Which part of the work is being done, in words.
     #[getter]
     fn part(&self) -> String {
-        self.inner.part.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.part()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use model::engine::Control;
+use model::control::Control;
 use model::image::Cut;
 use model::oracle::Violation;
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ pub(super) fn mutants(
             others.into_iter().map(|other| other.join().unwrap_or_else(|e| resume_unwind(e)));
         own.into_iter().chain(others.flatten()).collect()
     });
-    control.part.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    control.begin_part("");
     // The first rule whose search failed is the one whose error is told: the rules before it were
     // taken before it.
     rules.iter().map_while(|&&(rule, _)| found.remove(rule)).collect()
@@ -136,14 +136,14 @@ impl Search<'_> {
     /// null if the user asked for an end before that was known.
     fn rule(&self, rule: &'static str, doc: &str) -> Result<Value, InputError> {
         let control = self.control;
-        *control.part.lock().unwrap_or_else(PoisonError::into_inner) = format!("without {rule}");
+        control.begin_part(format!("without {rule}"));
         let mut row = json!({ "rule": rule, "doc": doc, "caught": false });
         let (mut raised, mut unasked, mut refused) = (0, Some(0), Vec::new());
-        let is_cancelled = || control.cancelled.load(Ordering::Relaxed);
+        let is_cancelled = || control.is_cancelled();
         let trials = trials_for(rule, self.spec, self.resolved);
         let (count, mut told) = (trials.len() as u64, 0);
         let mut tell = |until: u64| {
-            control.done.fetch_add(until - told, Ordering::Relaxed);
+            control.advance(until - told);
             told = until;
         };
         for (tried, trial) in (0..).zip(&trials) {
@@ -212,8 +212,7 @@ impl Search<'_> {
             Err(error) => return Ok(Shown::Refused(error.text)),
         };
         // The trial's own work is no part of the progress.
-        let cancelled = Arc::clone(&self.control.cancelled);
-        let own = Control { cancelled, ..Control::default() };
+        let own = Control::ended_by(&self.control.cancelled);
         let run = |without| live(&Resolved { without, ..on.clone() }, &own);
         let found = match run(Some(rule)) {
             // Log structures are too small for what the trial stores: it shows nothing.
@@ -231,7 +230,7 @@ impl Search<'_> {
         let intact = self.intact(trial, || run(None))?;
         match &*intact {
             // A run that was cut short does not show that the trial is right.
-            Intact::Right if self.control.cancelled.load(Ordering::Relaxed) => {
+            Intact::Right if self.control.is_cancelled() => {
                 return Ok(Shown::Nothing);
             }
             Intact::Right => (),
@@ -281,23 +280,23 @@ pub(super) fn tried(
         }
     }
     let work = |(_, on): &(Trial, Resolved)| planned(on);
-    let done = control.done.load(Ordering::Relaxed);
-    control.total.store(done + all.iter().take(most).map(work).sum::<u64>(), Ordering::Relaxed);
+    let done = control.done();
+    control.set_total(done + all.iter().take(most).map(work).sum::<u64>());
     let (mut runs, mut points, mut wrong) = (0, 0_u64, Value::Null);
     let mut checked = 0_u64;
     for one in &all {
-        if control.cancelled.load(Ordering::Relaxed) || runs == most {
+        if control.is_cancelled() || runs == most {
             break;
         }
         let (trial, on) = one;
-        let before = control.done.load(Ordering::Relaxed);
+        let before = control.done();
         match live(on, control) {
             // Structures may be too small for what the trial stores: another one comes in its
             // place.
             Err(error) if error.cause == Cause::Host => return Err(error),
             Err(error) => {
                 refused.push(error.text);
-                control.total.fetch_add(work(one), Ordering::Relaxed);
+                control.expect_more(work(one));
             }
             Ok(found) => {
                 (runs, points) = (runs + 1, points + found.images());
@@ -310,7 +309,7 @@ pub(super) fn tried(
             }
         }
         // Not every life that was planned comes about.
-        control.done.store(before + work(one), Ordering::Relaxed);
+        control.set_done(before + work(one));
     }
     Ok(json!({
         "runs": runs,

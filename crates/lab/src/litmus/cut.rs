@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use designs::{Entry, Order};
 use model::config::Config;
+use model::control::Control;
 use model::crash::{Campaign, Check, Crashes, Points};
-use model::engine::{Control, Failure, Run};
+use model::engine::{Failure, Run};
 use model::oracle::{Moment, Violation};
 use model::params::Choice;
 use model::timeline::{Asked, Recorded, Wanted};
@@ -139,7 +140,7 @@ impl Cut<'_> {
                 self.cores
             )));
         }
-        let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
+        let control = Control::ended_by(cancelled);
         let outcome = scripts::or_raised(|| self.run(Points::All, None, &control));
         // A run that was cut short says nothing.
         if cancelled.load(Ordering::Relaxed) {
@@ -173,7 +174,7 @@ impl Cut<'_> {
     /// # Panics
     /// As [`left`](Cut::left).
     pub fn recorded(self, of: &Moment, cancelled: &Arc<AtomicBool>) -> Option<Recorded> {
-        let control = Control { cancelled: Arc::clone(cancelled), ..Control::default() };
+        let control = Control::ended_by(cancelled);
         let kept = RefCell::new(None);
         let (points, part) = match of.point {
             // What ends it may be a question about an image.

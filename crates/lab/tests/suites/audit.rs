@@ -245,7 +245,7 @@ fn running_ahead_changes_throughput_by_less_than_a_hundredth() {
 #[test]
 fn a_cancelled_run_ends_and_says_so() {
     let control = Control::default();
-    control.cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
+    control.cancel();
     let text = request("native hash cores=2 txs=100000").to_string();
     let row: Value =
         serde_json::from_str(&lab::run(&text, &control).expect("a row")).expect("JSON");

@@ -2,7 +2,7 @@
 //! of designs that answer what a test wants.
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use designs::scripted::{Raised, note_asked};
@@ -79,10 +79,6 @@ fn noted<T>(notes: &Notes<T>) -> Vec<T> {
 fn ask(line: &str, control: &Control) -> Value {
     let answer = lab::crash(&request(line).to_string(), control).expect("a campaign");
     serde_json::from_str(&answer).expect("an answer is JSON")
-}
-
-fn load(number: &AtomicU64) -> u64 {
-    number.load(Ordering::Relaxed)
 }
 
 #[test]
@@ -445,9 +441,9 @@ fn what_is_to_be_done_is_done_in_the_end() {
     let total = |rest: &str| {
         let control = Control::default();
         ask(&format!("busy scribble cores=1 txs=20 {rest}"), &control);
-        assert_eq!(load(&control.done), load(&control.total), "{rest}");
-        assert_eq!(*control.part.lock().expect("no thread panicked"), "", "{rest}");
-        load(&control.total)
+        assert_eq!(control.done(), control.total(), "{rest}");
+        assert_eq!(control.part(), "", "{rest}");
+        control.total()
     };
     // Where some crash points are chosen they are counted first.
     assert_eq!(total("lives=2 points=3"), 2 * total("lives=2"));
@@ -466,7 +462,7 @@ fn a_campaign_that_is_interrupted_says_so_and_begins_nothing() {
         let answer = found(order, false, "");
         note(&seen, what);
         if what != (false, false, false) {
-            control.cancelled.store(true, Ordering::Relaxed);
+            control.cancel();
         }
         answer
     });
@@ -478,7 +474,7 @@ fn a_campaign_that_is_interrupted_says_so_and_begins_nothing() {
         assert_eq!(noted(&notes).len(), runs, "{rest}");
         if rest == "lives=2" {
             assert_eq!(answer["boots"], 1);
-            assert!(load(&control.done) < load(&control.total), "not all was done");
+            assert!(control.done() < control.total(), "not all was done");
         }
     }
 }

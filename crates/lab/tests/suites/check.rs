@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::common::request;
@@ -376,7 +375,7 @@ fn an_interrupted_campaign_counts_what_the_checker_was_asked() {
             while runs() < 20 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            control.cancelled.store(true, Ordering::Relaxed);
+            control.cancel();
         });
         lab::crash(&request.to_string(), &control)
     });

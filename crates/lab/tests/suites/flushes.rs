@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use model::engine::Control;
+use model::control::Control;
 use serde_json::{Value, json};
 
 use crate::common::{request, run};

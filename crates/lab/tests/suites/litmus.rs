@@ -2,7 +2,7 @@
 //! bad file is told.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use lab::Control;
 use lab::litmus::file::{self, Test};
@@ -574,10 +574,10 @@ fn what_is_cancelled_says_how_far_it_came() {
     let control = Control::default();
     let answer = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while control.done.load(Ordering::Relaxed) < TESTS.len() as u64 * 2 + 3 {
+            while control.done() < TESTS.len() as u64 * 2 + 3 {
                 std::thread::yield_now();
             }
-            control.cancelled.store(true, Ordering::Relaxed);
+            control.cancel();
         });
         lab::litmus(&request.to_string(), &control).expect("an answer")
     });

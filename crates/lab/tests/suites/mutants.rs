@@ -98,22 +98,21 @@ fn uncaught(case: &Case, known: &BTreeMap<String, u64>) -> (String, BTreeMap<Str
 fn what_is_done_moves_with_each_rule() {
     let request = request("undo-log scribble cores=2 txs=20 nested=false mutants=true");
     let control = Control::default();
-    let load = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
     let seen = thread::scope(|scope| {
         let run = scope.spawn(|| lab::crash(&request.to_string(), &control).expect("a campaign"));
         let mut seen = std::collections::BTreeSet::new();
         while !run.is_finished() {
-            seen.insert((load(&control.total), control.part.lock().expect("a part").clone()));
+            seen.insert((control.total(), control.part()));
             thread::sleep(std::time::Duration::from_micros(100));
         }
         seen
     });
     let rules = designs::ALL.iter().find(|entry| entry.card.name == "undo-log").expect("it").rules;
-    let share = load(&control.total) / (1 + rules.len() as u64);
-    assert_eq!(load(&control.total), share * (1 + rules.len() as u64));
-    assert_eq!(load(&control.done), load(&control.total));
+    let share = control.total() / (1 + rules.len() as u64);
+    assert_eq!(control.total(), share * (1 + rules.len() as u64));
+    assert_eq!(control.done(), control.total());
     let totals = seen.iter().map(|&(total, _)| total).filter(|&total| total > 0);
-    assert!(totals.clone().all(|total| total == load(&control.total)), "{seen:?}");
+    assert!(totals.clone().all(|total| total == control.total()), "{seen:?}");
     let named = rules
         .iter()
         .filter(|(rule, _)| seen.iter().any(|(_, part)| *part == format!("without {rule}")));
@@ -125,7 +124,7 @@ fn what_is_done_moves_with_each_rule() {
 fn a_rule_is_open_whose_search_was_interrupted() {
     let request = request("lad scribble cores=2 txs=20 nested=false mutants=true").to_string();
     let control = Control::default();
-    control.cancelled.store(true, Ordering::Relaxed);
+    control.cancel();
     let text = lab::crash(&request, &control).expect("a campaign");
     let answer: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
     let mutants = answer["mutants"].as_array().expect("a list");
@@ -152,10 +151,9 @@ fn one_rule_is_looked_for_alone() {
 fn any_number_of_threads_finds_the_same() {
     let request = request("lad scribble cores=2 txs=20 nested=false mutants=true").to_string();
     let [alone, together] = [1, 3].map(|threads| {
-        let control = Control { threads, ..Control::default() };
+        let control = Control::with_threads(threads);
         let text = lab::crash(&request, &control).expect("a campaign");
-        let load = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
-        assert_eq!(load(&control.done), load(&control.total), "{threads}");
+        assert_eq!(control.done(), control.total(), "{threads}");
         let mut answer: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
         for of_the_host in ["seconds", "points_per_s"] {
             answer.as_object_mut().expect("an object").remove(of_the_host).expect("a number");

@@ -1,9 +1,7 @@
 //! What a program does, through the design's library, on its core.
 
-use std::sync::atomic::Ordering;
-
-use super::Control;
 use super::on_core::OnCore;
+use crate::control::Control;
 use crate::design::{Cpu, Library, System};
 use crate::meters::{Class, Stall};
 use crate::units::{Cycle, Line, WORD_BYTES, Word};
@@ -89,7 +87,7 @@ impl<S: System> Port for ProgramPort<'_, '_, S> {
         self.cpu.commit();
         self.library.settle(&mut self.cpu);
         self.overwritten.end();
-        self.control.done.fetch_add(1, Ordering::Relaxed);
+        self.control.advance(1);
     }
 
     fn abort(&mut self) {
@@ -102,7 +100,7 @@ impl<S: System> Port for ProgramPort<'_, '_, S> {
         self.library.abort(&overwritten, &mut self.cpu);
         self.cpu.commit();
         self.library.settle(&mut self.cpu);
-        self.control.done.fetch_add(1, Ordering::Relaxed);
+        self.control.advance(1);
     }
 
     fn lock(&mut self, lock: LockId) {
@@ -146,6 +144,6 @@ impl<S: System> Port for ProgramPort<'_, '_, S> {
     }
 
     fn cancelled(&self) -> bool {
-        self.control.cancelled.load(Ordering::Relaxed) || self.cpu.machine().is_done()
+        self.control.is_cancelled() || self.cpu.machine().is_done()
     }
 }

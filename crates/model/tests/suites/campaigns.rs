@@ -3,12 +3,13 @@
 use std::cell::Cell;
 
 use crate::common::{at, campaign, card, config, each, on, try_campaign, try_on_design};
+use model::control::Control;
 use model::crash::{Campaign, Crashes, Points};
 use model::design::{
     Bare, Below, Card, Design, Gasp, KeptBy, Location, NoParams, NoRules, Progress, Setup,
     Structure, Tx,
 };
-use model::engine::{Control, Run, run as run_design};
+use model::engine::{Run, run as run_design};
 use model::image::{Image, PowerLoss};
 use model::params::Rules;
 use model::units::Word;

@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use model::config::{Config, Encoder};
+use model::control::Control;
 use model::controller::Notify;
 use model::crash::{Campaign, Check, Points};
 use model::design::{
     Bare, Below, Card, Design, Disposition, Durability, Evict, Granularity, Needs, NoParams,
     NoRules, Ordering, Progress, Setup, Store, Tx,
 };
-use model::engine::{Control, Failure, Outcome, Run};
+use model::engine::{Failure, Outcome, Run};
 use model::image::{Image, PowerLoss};
 use model::units::{CoreId, Line, LineData};
 use model::workload::{Flush, Pm, Program, Ptr, Step, Workload};
