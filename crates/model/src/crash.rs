@@ -217,6 +217,12 @@ impl Probe {
         }
     }
 
+    /// Whether what could be durable is examined between any two stores, and not only where what
+    /// survives changes: a program's own checker may refuse what was stored in between.
+    pub fn asks_between_stores(&self) -> bool {
+        matches!(self.judge, Judge::Program(_))
+    }
+
     /// Whether the campaign needs to know when fences are done.
     pub fn follows_fences(&self) -> bool {
         self.judge.follows_fences()

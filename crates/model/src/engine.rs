@@ -17,7 +17,7 @@ use crate::epochs::{self, Epochs};
 use crate::firmware::{Firmware, Fixed};
 use crate::host_stack::OnHost;
 use crate::image::{Image, PowerLoss, Remains};
-use crate::machine::{CutBefore, Machine};
+use crate::machine::Machine;
 use crate::oracle::Oracle;
 use crate::report::Report;
 use crate::timeline::Wanted;
@@ -238,10 +238,7 @@ fn run_on<D: Design>(stands: &Stands<'_, D>, run: Run<'_>) -> Result<Outcome, Fa
             }
             probe.boot(booted);
         }
-        if workload.checker().is_some() {
-            machine.cut_before_stores = CutBefore::Every;
-        }
-        machine.probe = Some(Box::new(probe));
+        machine.cut_with(probe);
     }
     if run.epochs {
         let window = machine.below.shape.config.cycles(epochs::WINDOW_PS);

@@ -83,7 +83,7 @@ pub struct Machine<D: Design> {
     /// `MEMORY_MISSES_MAX`.
     memory_misses: u8,
     /// The stores to persistent memory before which the power may be cut.
-    pub cut_before_stores: CutBefore,
+    cut_before_stores: CutBefore,
     /// A buffer for the lines that the design is being told of as they move, kept to be used again.
     moved: Vec<(CoreId, Line)>,
     /// A buffer for the parts that are being told that a write is durable, kept to be used again.
@@ -104,7 +104,7 @@ pub struct Machine<D: Design> {
 
 /// The stores to persistent memory before which the power may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CutBefore {
+enum CutBefore {
     /// None: a store alone changes nothing that could survive.
     None,
     /// Stores to a line that was stored to since the last crash point: the line may have reached
@@ -458,6 +458,14 @@ impl<D: Design> Machine<D> {
         }
         self.process_wakes();
         answer
+    }
+
+    /// Has a crash campaign cut the power of the machine from now on.
+    pub fn cut_with(&mut self, probe: Probe) {
+        if probe.asks_between_stores() {
+            self.cut_before_stores = CutBefore::Every;
+        }
+        self.probe = Some(Box::new(probe));
     }
 
     /// Makes a crash point before a core stores to a line of persistent memory, if the store could
