@@ -61,8 +61,10 @@ def test_a_file_names_the_workload_that_reads_it(
 ) -> None:
     (tmp_path / "a.sql").write_text("SELECT 1;")
     asked = ["sweep", "--designs", "silo", *ENTRIES, "--no-crash"]
-    assert command(*asked, "--sql", str(tmp_path / "a.sql"))[0] == 0
-    assert {spec["workload"] for kind, spec in fake.asked if kind == "run"} == {"sqlite"}
+    for words in (asked, ["compare", "--designs", "silo", "--no-crash"]):
+        fake.asked.clear()
+        assert command(*words, "--sql", str(tmp_path / "a.sql"))[0] == 0
+        assert {spec["workload"] for kind, spec in fake.asked if kind == "run"} == {"sqlite"}
     code, _, said = command(*asked)
     assert (code, "needs --workloads" in said) == (2, True)
 

@@ -30,8 +30,7 @@ examples:
       --cores 1,8
   indelible compare --designs undo@x86,silo --workloads all \\
       --metric pm-writes --csv writes.csv
-  indelible compare --designs undo@x86,silo --workloads sqlite \\
-      --sql mine.sql --plot mine.pdf
+  indelible compare --designs undo@x86,silo --sql mine.sql --plot mine.pdf
   indelible compare --designs undo@x86,silo --workloads hash,btree --seeds 5 \\
       --table means.tex
   indelible compare --designs undo@x86,lad,silo --workloads all --stalls \\
@@ -81,9 +80,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workloads",
         type=options.names,
-        default=WORKLOADS,
         metavar="X,Y",
-        help=f"the workloads ({WORKLOADS})",
+        help=f"the workloads (those of --sql, --ycsb and --replay, or else {WORKLOADS})",
     )
     parser.add_argument(
         "--cores",

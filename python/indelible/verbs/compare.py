@@ -29,7 +29,7 @@ NATIVE_METRIC = "throughput"
 
 def compare(
     designs: Iterable[DesignName] = DESIGNS,
-    workloads: Iterable[str] = WORKLOADS,
+    workloads: Iterable[str] | None = None,
     machine: FileName = MACHINE,
     *,
     cores: int | Iterable[int] | None = None,
@@ -52,22 +52,24 @@ def compare(
 ) -> Comparison:
     """Run every design on every workload, and with `crash` cut the power of each 200 times.
 
-    Counting begins after `warmup` transactions of each core (a tenth of `txs`). With several
-    `seeds`, from `seed` on, the answer has the means and their confidence intervals. `native` also
-    measures the workloads that are the loop of `logcache` on this computer's processor. With
-    `latencies` each run has the whole distribution of commit latencies. Answers are kept in the
-    folder `keep`, and runs whose answers it has are not made again. With `dask`, a scheduler's
-    address or a `distributed.Client`, its workers do everything but `native`.
+    Without `workloads` they are those that read the given files, or else `WORKLOADS`. Counting
+    begins after `warmup` transactions of each core (a tenth of `txs`). With several `seeds`, from
+    `seed` on, the answer has the means and their confidence intervals. `native` also measures the
+    workloads that are the loop of `logcache` on this computer's processor. With `latencies` each
+    run has the whole distribution of commit latencies. Answers are kept in the folder `keep`, and
+    runs whose answers it has are not made again. With `dask`, a scheduler's address or a
+    `distributed.Client`, its workers do everything but `native`.
     """
     crash, native = truth("crash", crash), truth("native", native)
     rows = {kind: extension.catalog(kind) for kind in ("designs", "workloads")}
     chosen = names_of("designs", designs, rows["designs"])
-    workloads = names_of("workloads", workloads, rows["workloads"])
     base = base_of(chosen, normalize, rows["designs"])
     chosen = chosen if base in chosen else (base, *chosen)
     rows["designs"] = extension.designs(chosen)
     metric_named(metric)
     scripts = experiment.read_scripts(sql, ycsb, replay)
+    asked = [*scripts] or WORKLOADS if workloads is None else workloads
+    workloads = names_of("workloads", asked, rows["workloads"])
     experiment.require_use(scripts, workloads)
     counts = counts_of(cores)
     template = Experiment(
