@@ -23,6 +23,18 @@ def test_a_field_of_a_machine_has_the_value_there() -> None:
     assert told.startswith("pm.tCL (field)\nof machine silo\n")
 
 
+def test_a_part_of_a_machine_has_all_its_fields() -> None:
+    about = indelible.explain("controller", {"controller.wpq": 7}, machine="optane")
+    assert {row["section"] for row in about["rows"]} == {"controller"}
+    values = {row["key"]: row["value"] for row in about["rows"]}
+    assert (values["write_buffer_size"], values["domain"]) == (7, "adr")
+    assert str(about).startswith("controller (fields)\nof machine optane\n")
+    every = {row["section"] for row in indelible.explain("machine:optane")["rows"]}
+    assert not every & {row["name"] for row in indelible.list()}
+    text = refused(lambda: indelible.explain("controller", {"silo.entries": 7}))
+    assert text == "`silo` is a design that is not run here"
+
+
 def test_a_field_or_rule_of_a_design_is_told_alone() -> None:
     about = indelible.explain("silo.entries")
     assert [param["name"] for param in about["params"]] == ["entries"]

@@ -15,8 +15,9 @@ DESCRIPTION = (
     "workload, a machine (every field with value, unit, range and source), or\n"
     "ordering hardware such as x86 (promise, parameters, rules, the designs on it).\n"
     "`machine:silo` is the machine where a design has the name, too; `order:`,\n"
-    "`design:` and `workload:` work likewise. `controller.wpq` is a field of a\n"
-    "machine, `silo.entries` one of a design or workload, or a rule of a design."
+    "`design:` and `workload:` work likewise. `controller` is a part of a machine,\n"
+    "`controller.wpq` one of its fields, `silo.entries` a field of a design or\n"
+    "workload, or a rule of a design."
 )
 EPILOG = """\
 examples:
@@ -25,6 +26,7 @@ examples:
   indelible explain optane --diff cxl
   indelible explain tiny --set controller.wpq=8
   indelible explain order:hops
+  indelible explain controller --machine cxl
   indelible explain controller.wpq --machine optane
 """
 

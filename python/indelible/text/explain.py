@@ -35,7 +35,7 @@ def explanation(about: Mapping[str, Any], width: int) -> str:
     if about["kind"] == "machine-diff":
         return _difference(about, width)
     summary = textwrap.fill(about.get("summary") or "", width)
-    if about["kind"] == "field":
+    if about["kind"] in ("field", "fields"):
         summary = f"of machine {about['machine']}"
     blocks = [f"{about['name']} ({about['kind']})\n{summary}".rstrip()]
     facts = {k: v for k, v in about.items() if isinstance(v, (str, bool, int, float))}

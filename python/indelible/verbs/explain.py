@@ -29,9 +29,10 @@ def explain(
 ) -> Explanation:
     """Return all that is known of a design, a workload, ordering hardware or a machine.
 
-    A name `controller.wpq` is a field of a machine, `silo.entries` one of a design or workload, or
-    a rule of a design. With `diff` a machine is put beside another. A design's hardware is what it
-    adds to `machine` (by default `silo`) with so many `cores` (by default all of the machine's).
+    A name `controller` is that part of a machine, `controller.wpq` one of its fields,
+    `silo.entries` one of a design or workload, or a rule of a design. With `diff` a machine is put
+    beside another. A design's hardware is what it adds to `machine` (by default `silo`) with so
+    many `cores` (by default all of the machine's).
     """
     name = named("name", name)
     diff = None if diff is None else named("diff", diff)
@@ -41,6 +42,8 @@ def explain(
     is_file = is_script(name) or name.endswith(".toml")
     if diff is None and FIELD.fullmatch(name) and not is_file:
         return Explanation(_of_field(name, pairs(set), on))
+    if diff is None and (fields := _of_section(name, pairs(set), on)):
+        return Explanation(fields)
     designs, *workloads = (
         {row["name"] for row in extension.catalog(kind)}
         for kind in ("designs", "workloads", "profiles")
@@ -59,6 +62,20 @@ def explain(
         sides = {"left": name, "right": diff}
         about |= {side: asked.removeprefix("machine:") for side, asked in sides.items()}
     return Explanation(about)
+
+
+def _of_section(name: str, settings: Pairs, on: tuple[str, int | None] | None) -> dict[str, Any]:
+    """Return what is known of the fields of a part of a machine; nothing if there is no such part.
+
+    No design or workload has the name of a part.
+    """
+    machine = MACHINE if on is None else on[0]
+    of_any = extension.describe(f"machine:{MACHINE}", ())["rows"]
+    if name not in {row["section"] for row in of_any}:
+        return {}
+    rows = extension.describe(f"machine:{machine}", settings)["rows"]
+    own = [row for row in rows if row["section"] == name]
+    return {"kind": "fields", "name": name, "machine": machine, "rows": own}
 
 
 def _of_field(name: str, settings: Pairs, on: tuple[str, int | None] | None) -> dict[str, Any]:
