@@ -65,6 +65,29 @@ fn what_is_left_when_no_power_fails_is_known_of_an_order_that_was_recorded() {
     assert!(refusal.to_string().ends_with("on what the trace leaves when no power fails"));
 }
 
+/// The thread with the lower number stores last, and what it stores is there at the end.
+#[test]
+fn what_is_left_is_what_the_last_thread_stored_to_a_word() {
+    const VERIFY: &str = r#"[ -z "$INDELIBLE_MARK_0" ] || [ "$(od -An -tu8 -N 8 "$1")" -eq 2 ]"#;
+    let trace = "
+        region 0x10000 4096
+        interleaved
+        measured
+        thread 1
+            store 0x10000 1
+            flush 0x10000
+            fence
+        thread 0
+            store 0x10000 2
+            flush 0x10000
+            fence
+            mark done";
+    assert_eq!(Bench::new(VERIFY).texts("undo@x86 replay", trace), [""; 0]);
+    let unfenced = trace.replacen("fence\n            mark", "mark", 1);
+    let texts = Bench::new(VERIFY).texts("undo@x86 replay", &unfenced);
+    assert!(texts[0].contains("flushed in line 11 with no fence"), "{texts:?}");
+}
+
 #[test]
 fn transactions_of_threads_are_checked_by_the_oracle() {
     let text = "
