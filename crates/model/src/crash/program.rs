@@ -127,6 +127,24 @@ mod tests {
         (durable == stores, is_loose)
     }
 
+    /// A fence alone makes durable what was stored past the caches, also where stores survive.
+    #[test]
+    fn a_store_past_the_caches_needs_a_fence_and_no_flush() {
+        for (model, saved) in [(Model::Fenced, 0), (Model::Visible, versions::ALL)] {
+            let mut view = View::new(4096, 4096).expect("room");
+            let mut program = Program::new(1, Some(model), saved);
+            view.set_word(WORD, 1);
+            program.stored(CORE, WORD, 0, true, &view);
+            let mut durable = || {
+                let durable = program.reached.extent(WORD).durable;
+                program.fence(CORE, FenceKind::Order);
+                program.fenced(CORE);
+                durable
+            };
+            assert_eq!([durable(), durable()], [0, 1], "{model:?}");
+        }
+    }
+
     #[test]
     fn what_a_fence_makes_durable_is_what_the_model_says() {
         use FenceKind::{Durable, Order};

@@ -155,3 +155,93 @@ impl Why {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::checker::Durable;
+    use model::workload::{Flush, Port, Ptr};
+
+    use super::super::history::{History, Recorded};
+    use super::*;
+
+    /// Two words of different lines.
+    const A: Word = Word(1);
+    const B: Word = Word(9);
+
+    /// What is missing of a history if nothing of it is there, and these words were stored to.
+    fn missing(of: impl FnOnce(&mut History), made: &[Word]) -> Vec<Missing> {
+        let (mut history, mut reached) = (History::default(), Reached::new(2, Durable::Flushed));
+        of(&mut history);
+        made.iter().for_each(|word| reached.stored(*word, false));
+        let Recorded { stored, flushes, .. } = history.recorded();
+        let mut missing = BTreeMap::new();
+        for (word, stores) in &stored {
+            for index in 0..stores.each.len() {
+                flushes.lacks(&mut missing, (*word, stores), index, &reached);
+            }
+        }
+        missing.into_values().collect()
+    }
+
+    fn flush(history: &mut History, thread: usize, place: usize, word: Word) {
+        history.at(thread, thread, place);
+        history.flush(Ptr::to(word.address()), Flush::WriteBack);
+    }
+
+    /// A store of one thread to words, at one place.
+    fn store(history: &mut History, place: usize, words: &[Word]) {
+        history.at(0, 0, place);
+        words.iter().for_each(|word| history.store(Ptr::to(word.address()), 1, u64::MAX));
+    }
+
+    fn only(missing: &[Missing]) -> (Why, Vec<usize>, bool) {
+        let [missing] = missing else { panic!("{missing:?}") };
+        (missing.why, missing.flushes.iter().copied().collect(), missing.is_made)
+    }
+
+    #[test]
+    fn of_flushes_before_a_store_the_last_is_told() {
+        let of = |history: &mut History| {
+            flush(history, 0, 1, A);
+            flush(history, 0, 2, A);
+            store(history, 3, &[A]);
+        };
+        assert_eq!(only(&missing(of, &[A])), (Why::NotSince, vec![2], true));
+    }
+
+    #[test]
+    fn what_another_thread_flushes_is_not_called_never_flushed() {
+        let of = |thread: usize| {
+            move |history: &mut History| {
+                flush(history, thread, 1, B);
+                store(history, 2, &[A]);
+                flush(history, thread, 3, A);
+            }
+        };
+        assert_eq!(only(&missing(of(0), &[A])), (Why::Later, vec![3], true));
+        assert_eq!(only(&missing(of(1), &[A])), (Why::Unflushed, vec![], true));
+    }
+
+    /// The flush of one line of a store is no reason if the other line is never flushed.
+    #[test]
+    fn of_a_store_to_two_lines_the_better_reason_is_told_alone() {
+        let of = |history: &mut History| {
+            store(history, 1, &[A, B]);
+            flush(history, 0, 2, A);
+        };
+        assert_eq!(only(&missing(of, &[A, B])), (Why::Never, vec![], true));
+    }
+
+    #[test]
+    fn a_store_is_made_if_one_of_its_words_is() {
+        let of = |history: &mut History| store(history, 1, &[A, B]);
+        for (words, expected) in [
+            (&[][..], (Why::Unmade, false)),
+            (&[A], (Why::Never, true)),
+            (&[B], (Why::Never, true)),
+        ] {
+            let (why, _, is_made) = only(&missing(of, words));
+            assert_eq!((why, is_made), expected, "{words:?}");
+        }
+    }
+}
